@@ -1,0 +1,103 @@
+"""What a check says: findings are values, never exceptions.
+
+A leaf: every room may import it, it imports nothing of ours.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+
+class Severity(StrEnum):
+    """How bad a finding is; the order of the members is the order of reports."""
+
+    ERROR = "error"
+    WARNING = "warning"
+    NOTE = "note"
+
+
+class Confidence(StrEnum):
+    """How sure we are: `certain` means that the real system refuses it or can never act on it."""
+
+    CERTAIN = "certain"
+    LIKELY = "likely"
+    STYLE = "style"
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Source:
+    """A place in a file; line and column count from 1, line 0 means the file as a whole."""
+
+    file: str
+    line: int = 0
+    column: int = 0
+
+    def __str__(self) -> str:
+        parts = [self.file, *(str(n) for n in (self.line, self.column) if n)]
+        return ":".join(parts)
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Ref:
+    """The identity of a Kubernetes object; `group` and `namespace` are "" where there is none."""
+
+    group: str
+    kind: str
+    namespace: str
+    name: str
+
+    def __str__(self) -> str:
+        kind = f"{self.kind}.{self.group}" if self.group else self.kind
+        return f"{kind} {self.namespace}/{self.name}" if self.namespace else f"{kind} {self.name}"
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing to tell a person.
+
+    `path` is the field in the object or document (`spec.template.spec.containers[0].image`), "" for the whole.
+    `fix` is a suggestion in words.
+    """
+
+    code: str
+    message: str
+    source: Source | None = None
+    severity: Severity = Severity.ERROR
+    confidence: Confidence = Confidence.CERTAIN
+    object: Ref | None = None
+    path: str = ""
+    fix: str = ""
+
+    @property
+    def fails(self) -> bool:
+        """Whether this finding alone makes a run end with exit code 1."""
+        return self.severity is Severity.ERROR and self.confidence is not Confidence.STYLE
+
+
+_RANK = {severity: rank for rank, severity in enumerate(Severity)}
+
+
+@dataclass(slots=True)
+class Report:
+    """Findings in a stable order, each said once."""
+
+    findings: list[Finding] = field(default_factory=list)
+
+    @classmethod
+    def of(cls, findings: Iterable[Finding]) -> Report:
+        """Sort by file, line, severity, code and message, and drop repetitions."""
+        unique = dict.fromkeys(findings)
+        nowhere = Source("")
+        return cls(
+            sorted(
+                unique,
+                key=lambda f: (f.source or nowhere, _RANK[f.severity], f.code, f.path, f.message),
+            )
+        )
+
+    @property
+    def failed(self) -> bool:
+        """Whether any finding is one that fails the run."""
+        return any(f.fails for f in self.findings)
