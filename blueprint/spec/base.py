@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from datetime import timedelta
 from decimal import Decimal
-from typing import Annotated, Any, Final
+from typing import Annotated, Final
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, StringConstraints
 
@@ -29,7 +29,7 @@ _DURATION = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h|d)")
 _SECONDS = {"ms": Decimal("0.001"), "s": Decimal(1), "m": Decimal(60), "h": Decimal(3600), "d": Decimal(86400)}
 
 
-def _duration(value: Any) -> Any:
+def _duration(value: object) -> object:
     if isinstance(value, timedelta):
         return value
     if not isinstance(value, str):
@@ -40,7 +40,7 @@ def _duration(value: Any) -> Any:
     return timedelta(seconds=float(sum(Decimal(n) * _SECONDS[u] for n, u in parts)))
 
 
-def _percent(value: Any) -> Any:
+def _percent(value: object) -> object:
     if isinstance(value, Decimal):
         return value
     match = re.fullmatch(r"(\d+(?:\.\d+)?)\s?%", value) if isinstance(value, str) else None
@@ -52,7 +52,7 @@ def _percent(value: Any) -> Any:
     return share
 
 
-def _rate(value: Any) -> Any:
+def _rate(value: object) -> object:
     if isinstance(value, Decimal):
         return value
     match = re.fullmatch(r"(\d+(?:\.\d+)?)\s?/\s?s", value) if isinstance(value, str) else None
@@ -65,13 +65,13 @@ _QUANTITY = re.compile(r"\d+(\.\d+)?(m|k|M|G|T|P|Ki|Mi|Gi|Ti|Pi)?")
 _SIZE = re.compile(r"\d+(\.\d+)?(Ki|Mi|Gi|Ti|Pi|k|M|G|T|P)")
 
 
-def _size(value: Any) -> Any:
+def _size(value: object) -> object:
     if not isinstance(value, str) or not _SIZE.fullmatch(value):
         raise ValueError(f"not a size: {value!r}; write a number with Mi, Gi or Ti, such as 64Gi")
     return value
 
 
-def _quantity(value: Any) -> Any:
+def _quantity(value: object) -> object:
     text = str(value) if isinstance(value, (int, str)) and not isinstance(value, bool) else ""
     if not _QUANTITY.fullmatch(text):
         raise ValueError(f"not a quantity: {value!r}; write cores as 8 or 500m")
