@@ -139,7 +139,7 @@ class Traffic(Model):
 
 
 class InferenceServiceSpec(Model):
-    """The body of an InferenceService."""
+    """The body of an InferenceService; `replicas_on` gives single clusters (a smaller stage) their own numbers."""
 
     team: Name
     clusters: tuple[Name, ...] = Field(min_length=1)
@@ -151,11 +151,16 @@ class InferenceServiceSpec(Model):
     context: int | None = Field(default=None, ge=256)
     adapters: tuple[Adapter, ...] = ()
     replicas: Replicas = Replicas()
+    replicas_on: dict[Name, Replicas] = {}
     slo: Slo | None = None
     rollout: Rollout | None = None
     traffic: Traffic = Traffic()
     drain: Duration = Field(default="2m", validate_default=True)
     priority: Literal["low", "normal", "high"] = "high"
+
+    def replicas_for(self, cluster: str) -> Replicas:
+        """The replicas on one cluster: `replicas` unless `replicasOn` says otherwise."""
+        return self.replicas_on.get(cluster, self.replicas)
 
     @model_validator(mode="after")
     def _canary_can_judge(self) -> InferenceServiceSpec:
