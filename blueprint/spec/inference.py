@@ -6,7 +6,7 @@ from typing import Literal
 
 from pydantic import Field, model_validator
 
-from blueprint.spec.base import API_VERSION, Duration, Image, Metadata, Model, Name, Percent, Rate, Size, Version
+from blueprint.spec.base import API_VERSION, Cores, Duration, Image, Metadata, Model, Name, Percent, Rate, Size, Version
 
 
 class Engine(Model):
@@ -30,7 +30,7 @@ class Shape(Model):
     pipeline_parallel: int = Field(default=1, ge=1)
     nodes: int = Field(default=1, ge=1)
     profile: str | None = None
-    cpu: str = "8"
+    cpu: Cores = "8"
     memory: Size
     shared_memory: Size = "16Gi"
 
