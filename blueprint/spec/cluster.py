@@ -57,7 +57,8 @@ class Gpus(Model):
 class NodePool(Model):
     """Nodes of one shape. `cpu` and `memory` are what one node offers to pods (allocatable).
 
-    `racks` spreads the nodes over the topology: one entry a rack, the block and the number of nodes in it.
+    `devices: dra` hands the GPUs out by Dynamic Resource Allocation, through a DeviceClass (named as the pool unless
+    `device_class` says otherwise). `racks` spreads the nodes over the topology: one entry a rack, the block and the number of nodes in it.
     """
 
     class Rack(Model):
@@ -77,6 +78,7 @@ class NodePool(Model):
     taints: tuple[Taint, ...] = ()
     racks: tuple[Rack, ...] = ()
     devices: Literal["plugin", "dra"] = "plugin"
+    device_class: Name | None = None
     single_numa_node: bool = True
 
     @model_validator(mode="after")

@@ -39,15 +39,11 @@ class Placement(Model):
     group_size: int | None = Field(default=None, ge=1)
 
 
-class Devices(Model):
-    """GPUs by Dynamic Resource Allocation instead of the device plugin: a claim of `count` from a DeviceClass."""
-
-    device_class: Name
-    count: int = Field(ge=1, le=32)
-
-
 class TrainingJobSpec(Model):
-    """The body of a TrainingJob. All amounts are per pod; `nodes` is the number of pods."""
+    """The body of a TrainingJob. All amounts are per pod; `nodes` is the number of pods.
+
+    On a pool whose GPUs come by Dynamic Resource Allocation, `gpus` becomes a claim of that many devices.
+    """
 
     team: Name
     clusters: tuple[Name, ...] = Field(min_length=1)
@@ -58,7 +54,6 @@ class TrainingJobSpec(Model):
     cpu: Cores = "8"
     memory: Size
     shared_memory: Size = "16Gi"
-    devices: Devices | None = None
     placement: Placement = Placement()
     priority: Literal["low", "normal", "high"] = "normal"
     image: Image
@@ -71,9 +66,7 @@ class TrainingJobSpec(Model):
     retries: int = Field(default=3, ge=0)
 
     @model_validator(mode="after")
-    def _fits_together(self) -> TrainingJobSpec:
-        if self.devices and self.gpus:
-            raise ValueError("give either gpus or devices: both would count the GPUs twice")
+    def _groups_divide(self) -> TrainingJobSpec:
         size = self.placement.group_size
         if size is not None and (self.placement.required is None or self.nodes % size):
             raise ValueError(f"groupSize {size} needs placement.required and must divide nodes {self.nodes}")
