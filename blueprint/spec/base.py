@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import re
 from datetime import timedelta
 from decimal import Decimal
 from typing import Annotated, Final
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, StringConstraints
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, WithJsonSchema
+from pydantic_core import PydanticCustomError
 
 API_VERSION: Final = "platform.blueprint/v1alpha1"
 
@@ -25,113 +27,227 @@ class Model(BaseModel):
     )
 
 
-_DURATION = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h|d)")
+def fault(field: str, message: str) -> PydanticCustomError:
+    """The error of a model validator that blames one field (written in camelCase) of the model."""
+    return PydanticCustomError("contradiction", "{message}", {"field": field, "message": message})
+
+
+def shown(value: object) -> str:
+    """A value for a message: as JSON, which is how people wrote it, cut after 80 characters."""
+    text = json.dumps(value, ensure_ascii=False, default=str)
+    return text if len(text) <= 80 else text[:77] + "..."
+
+
+# Twelve digits are more than any machine has; a bound keeps arithmetic and messages small.
+_NUMBER = r"[0-9]{1,12}(?:\.[0-9]{1,9})?"
+_DURATION = re.compile(rf"({_NUMBER})(ms|s|m|h|d)")
 _SECONDS = {"ms": Decimal("0.001"), "s": Decimal(1), "m": Decimal(60), "h": Decimal(3600), "d": Decimal(86400)}
+_LONGEST = 100 * 365 * 86400
 
 
 def _duration(value: object) -> object:
     if isinstance(value, timedelta):
         return value
     if not isinstance(value, str):
-        raise ValueError(f"a duration needs its unit, such as 30s, 10m or 2h; got {value!r}")
+        raise ValueError(f"a duration needs its unit, such as 30s, 10m or 2h; got {shown(value)}")
     parts = _DURATION.findall(value)
     if not parts or "".join(n + u for n, u in parts) != value:
-        raise ValueError(f"not a duration: {value!r}; write a number and ms, s, m, h or d, such as 800ms or 1h30m")
-    return timedelta(seconds=float(sum(Decimal(n) * _SECONDS[u] for n, u in parts)))
+        raise ValueError(f"not a duration: {shown(value)}; write a number and ms, s, m, h or d, such as 800ms or 1h30m")
+    seconds = sum(Decimal(n) * _SECONDS[u] for n, u in parts)
+    if seconds > _LONGEST:
+        raise ValueError(f"a duration of more than 100 years: {shown(value)}")
+    return timedelta(seconds=float(seconds))
 
 
 def _percent(value: object) -> object:
     if isinstance(value, Decimal):
         return value
-    match = re.fullmatch(r"(\d+(?:\.\d+)?)\s?%", value) if isinstance(value, str) else None
+    match = re.fullmatch(rf"({_NUMBER})\s?%", value) if isinstance(value, str) else None
     if match is None:
-        raise ValueError(f"not a percentage: {value!r}; write it with its sign, such as 5% or 0.5%")
+        raise ValueError(f"not a percentage: {shown(value)}; write it with its sign, such as 5% or 0.5%")
     share = Decimal(match[1]) / 100
     if share > 1:
-        raise ValueError(f"more than 100%: {value!r}")
+        raise ValueError(f"more than 100%: {shown(value)}")
     return share
 
 
 def _rate(value: object) -> object:
     if isinstance(value, Decimal):
         return value
-    match = re.fullmatch(r"(\d+(?:\.\d+)?)\s?/\s?s", value) if isinstance(value, str) else None
+    match = re.fullmatch(rf"({_NUMBER})\s?/\s?s", value) if isinstance(value, str) else None
     if match is None:
-        raise ValueError(f"not a rate: {value!r}; write it per second, such as 120/s")
+        raise ValueError(f"not a rate: {shown(value)}; write it per second, such as 120/s")
     return Decimal(match[1])
 
 
-_QUANTITY = re.compile(r"\d+(\.\d+)?(m|k|M|G|T|P|Ki|Mi|Gi|Ti|Pi)?")
-_SIZE = re.compile(r"\d+(\.\d+)?(Ki|Mi|Gi|Ti|Pi|k|M|G|T|P)")
+_QUANTITY = re.compile(rf"{_NUMBER}(m|k|M|G|T|P|Ki|Mi|Gi|Ti|Pi)?")
+_SIZE = re.compile(rf"{_NUMBER}(Ki|Mi|Gi|Ti|Pi|k|M|G|T|P)")
 
 
 def _size(value: object) -> object:
     if not isinstance(value, str) or not _SIZE.fullmatch(value):
-        raise ValueError(f"not a size: {value!r}; write a number with Mi, Gi or Ti, such as 64Gi")
+        raise ValueError(f"not a size: {shown(value)}; write a number with Mi, Gi or Ti, such as 64Gi")
     return value
 
 
 def _quantity(value: object) -> object:
     text = str(value) if isinstance(value, (int, str)) and not isinstance(value, bool) else ""
     if not _QUANTITY.fullmatch(text):
-        raise ValueError(f"not a quantity: {value!r}; write cores as 8 or 500m")
+        raise ValueError(f"not a quantity: {shown(value)}; write cores as 8 or 500m")
     return text
 
 
+_IMAGE = r"[a-z0-9.\-]+(:[0-9]+)?(/[a-z0-9._\-]+)+(:[A-Za-z0-9_.\-]+)?@sha256:[0-9a-f]{64}"
+_NAME = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?"
+_QUALIFIED = r"[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?"
+_HOST = rf"{_NAME}(\.{_NAME})*"
+_DOMAIN = r"[a-z0-9]([-a-z0-9.]*[a-z0-9])?"
+
+
 def _image(value: str) -> str:
-    if not re.fullmatch(r"[a-z0-9.\-]+(:\d+)?(/[a-z0-9._\-]+)+(:[\w.\-]+)?@sha256:[0-9a-f]{64}", value):
-        raise ValueError(f"not an image by digest: {value!r}; write registry/name@sha256:<64 hex digits>")
+    if not re.fullmatch(_IMAGE, value):
+        raise ValueError(f"not an image by digest: {shown(value)}; write registry/name@sha256:<64 hex digits>")
     return value
 
 
 def _name(value: str) -> str:
-    if not re.fullmatch(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?", value) or len(value) > 63:
+    if not re.fullmatch(_NAME, value) or len(value) > 63:
         raise ValueError(
-            f"not a name: {value!r}; use at most 63 lower-case letters, digits and '-', a letter or digit at both ends"
+            f"not a name: {shown(value)}; use at most 63 lower-case letters, digits and '-', "
+            "a letter or digit at both ends"
         )
     return value
 
 
 def _label_key(value: str) -> str:
     prefix, slash, name = value.rpartition("/")
-    good = re.fullmatch(r"[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?", name) and len(name) <= 63
+    good = re.fullmatch(_QUALIFIED, name) and len(name) <= 63
     if slash:
-        good = good and re.fullmatch(r"[a-z0-9]([-a-z0-9.]*[a-z0-9])?", prefix) and len(prefix) <= 253
+        good = good and re.fullmatch(_DOMAIN, prefix) and len(prefix) <= 253
     if not good:
-        raise ValueError(f"not a label key: {value!r}; write name or example.com/name")
+        raise ValueError(f"not a label key: {shown(value)}; write name or example.com/name")
     return value
 
 
 def _label_value(value: str) -> str:
-    if not re.fullmatch(r"([A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?)?", value) or len(value) > 63:
-        raise ValueError(f"not a label value: {value!r}; at most 63 letters, digits, '-', '_' and '.'")
+    if not re.fullmatch(rf"({_QUALIFIED})?", value) or len(value) > 63:
+        raise ValueError(f"not a label value: {shown(value)}; at most 63 letters, digits, '-', '_' and '.'")
     return value
 
 
+def _absolute_path(value: str) -> str:
+    if not value.startswith("/") or "\0" in value or ".." in value.split("/"):
+        raise ValueError(f"not a path: {shown(value)}; write an absolute path without '..', such as /data")
+    return value
+
+
+def _relative_path(value: str) -> str:
+    if not re.fullmatch(r"[A-Za-z0-9._\-]+(/[A-Za-z0-9._\-]+)*", value) or {".", ".."} & set(value.split("/")):
+        raise ValueError(f"not a path below the root: {shown(value)}; write folder/folder, without '.' and '..'")
+    return value
+
+
+def _url(value: str) -> str:
+    if not re.fullmatch(r"https?://[^\s/]+(/\S*)?", value):
+        raise ValueError(f"not a web address: {shown(value)}; write https://host or https://host/path")
+    return value
+
+
+def _host(value: str) -> str:
+    if not re.fullmatch(_HOST, value) or len(value) > 253:
+        raise ValueError(f"not a host name: {shown(value)}; write it such as models.example.com")
+    return value
+
+
+def _version(value: str) -> str:
+    if not re.fullmatch(r"[0-9]{1,6}\.[0-9]{1,6}\.[0-9]{1,6}", value):
+        raise ValueError(f"not a version: {shown(value)}; write three numbers, such as 1.35.4")
+    return value
+
+
+def _text(pattern: str, description: str, *examples: str, longest: int | None = None) -> WithJsonSchema:
+    """What an editor is told of a type that a function validates."""
+    schema = {"type": "string", "pattern": f"^{pattern}$", "description": description, "examples": list(examples)}
+    return WithJsonSchema(schema | ({} if longest is None else {"maxLength": longest}), mode="validation")
+
+
 #: A DNS label of at most 63 characters.
-Name = Annotated[str, AfterValidator(_name)]
+Name = Annotated[
+    str,
+    AfterValidator(_name),
+    _text(_NAME, "At most 63 lower-case letters, digits and '-'.", "llama3-8b-sft", longest=63),
+]
 #: A span of time; JSON and YAML write it as "800ms", "10m", "1h30m".
-Duration = Annotated[timedelta, BeforeValidator(_duration, json_schema_input_type=str)]
+Duration = Annotated[
+    timedelta,
+    BeforeValidator(_duration, json_schema_input_type=str),
+    _text(rf"({_NUMBER}(ms|s|m|h|d))+", "A span of time with its unit.", "800ms", "10m", "1h30m"),
+]
 #: A share between 0 and 1, written as "5%".
-Percent = Annotated[Decimal, BeforeValidator(_percent, json_schema_input_type=str)]
+Percent = Annotated[
+    Decimal,
+    BeforeValidator(_percent, json_schema_input_type=str),
+    _text(rf"{_NUMBER}\s?%", "A share, at most 100%.", "5%", "0.5%"),
+]
 #: Events per second, written as "120/s".
-Rate = Annotated[Decimal, BeforeValidator(_rate, json_schema_input_type=str)]
+Rate = Annotated[
+    Decimal,
+    BeforeValidator(_rate, json_schema_input_type=str),
+    _text(rf"{_NUMBER}\s?/\s?s", "Events per second.", "120/s"),
+]
 #: Bytes, written with a binary or decimal suffix, such as "64Gi".
-Size = Annotated[str, BeforeValidator(_size, json_schema_input_type=str)]
+Size = Annotated[
+    str,
+    BeforeValidator(_size, json_schema_input_type=str),
+    _text(_SIZE.pattern, "Bytes with a suffix.", "64Gi", "2Ti"),
+]
 #: A Kubernetes quantity without unit, such as 8 or "500m".
-Cores = Annotated[str, BeforeValidator(_quantity, json_schema_input_type=str | int)]
+Cores = Annotated[
+    str,
+    BeforeValidator(_quantity, json_schema_input_type=str | int),
+    WithJsonSchema(
+        {
+            "anyOf": [{"type": "integer", "minimum": 0}, {"type": "string", "pattern": f"^{_QUANTITY.pattern}$"}],
+            "description": "Cores, whole or in thousandths.",
+            "examples": [8, "500m"],
+        },
+        mode="validation",
+    ),
+]
 #: An image reference that carries its digest.
-Image = Annotated[str, AfterValidator(_image)]
+Image = Annotated[
+    str,
+    AfterValidator(_image),
+    _text(_IMAGE, "An image by its digest.", f"registry.example.com/ai/train@sha256:{'0' * 64}"),
+]
 #: A label key, with or without prefix.
-LabelKey = Annotated[str, AfterValidator(_label_key)]
+LabelKey = Annotated[
+    str,
+    AfterValidator(_label_key),
+    _text(rf"({_DOMAIN}/)?{_QUALIFIED}", "A label key.", "example.com/zone", longest=317),
+]
 #: A label value.
-LabelValue = Annotated[str, AfterValidator(_label_value)]
-#: An absolute path inside a container.
-AbsolutePath = Annotated[str, StringConstraints(pattern=r"^/[^\x00]*$")]
+LabelValue = Annotated[
+    str, AfterValidator(_label_value), _text(rf"({_QUALIFIED})?", "A label value.", "gold", longest=63)
+]
+#: An absolute path inside a container, without "..".
+AbsolutePath = Annotated[str, AfterValidator(_absolute_path), _text(r"/.*", "A path inside a container.", "/data")]
+#: A path below the root of a repository or a volume, without "." and "..".
+RelativePath = Annotated[
+    str,
+    AfterValidator(_relative_path),
+    _text(r"[A-Za-z0-9._\-]+(/[A-Za-z0-9._\-]+)*", "A path below the root.", "rendered"),
+]
+#: A DNS name.
+Host = Annotated[str, AfterValidator(_host), _text(_HOST, "A DNS name.", "models.example.com", longest=253)]
 #: A web address.
-Url = Annotated[str, StringConstraints(pattern=r"^https?://[^\s/]+(/\S*)?$")]
+Url = Annotated[str, AfterValidator(_url), _text(r"https?://[^\s/]+(/\S*)?", "A web address.", "https://host/path")]
 #: A version of three numbers.
-Version = Annotated[str, StringConstraints(pattern=r"^\d+\.\d+\.\d+$")]
+Version = Annotated[
+    str,
+    AfterValidator(_version),
+    _text(r"[0-9]{1,6}\.[0-9]{1,6}\.[0-9]{1,6}", "A version of three numbers.", "1.35.4"),
+]
 
 
 class Metadata(Model):

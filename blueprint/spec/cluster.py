@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Literal
+from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
@@ -11,6 +11,7 @@ from blueprint.spec.base import (
     API_VERSION,
     Cores,
     Duration,
+    Host,
     Image,
     LabelKey,
     LabelValue,
@@ -20,6 +21,7 @@ from blueprint.spec.base import (
     Size,
     Url,
     Version,
+    fault,
 )
 
 
@@ -43,7 +45,7 @@ class Mig(Model):
     """How the GPUs of a pool are cut; `layout` maps a profile to its number on each GPU."""
 
     strategy: Literal["single", "mixed"]
-    layout: dict[str, int] = Field(min_length=1)
+    layout: dict[str, Annotated[int, Field(ge=1)]] = Field(min_length=1)
 
 
 class Gpus(Model):
@@ -58,7 +60,8 @@ class NodePool(Model):
     """Nodes of one shape. `cpu` and `memory` are what one node offers to pods (allocatable).
 
     `devices: dra` hands the GPUs out by Dynamic Resource Allocation, through a DeviceClass (named as the pool unless
-    `device_class` says otherwise). `racks` spreads the nodes over the topology: one entry a rack, the block and the number of nodes in it.
+    `device_class` says otherwise). `racks` spreads the nodes over the topology: one entry a rack, the block and the
+    number of nodes in it.
     """
 
     class Rack(Model):
@@ -82,10 +85,16 @@ class NodePool(Model):
     single_numa_node: bool = True
 
     @model_validator(mode="after")
+    def _class_is_for_claims(self) -> NodePool:
+        if self.device_class and self.devices != "dra":
+            raise fault("deviceClass", "deviceClass means something only with devices: dra")
+        return self
+
+    @model_validator(mode="after")
     def _racks_hold_all_nodes(self) -> NodePool:
         placed = sum(rack.nodes for rack in self.racks)
         if self.racks and placed != self.nodes:
-            raise ValueError(f"the racks hold {placed} nodes, the pool has {self.nodes}")
+            raise fault("racks", f"the racks hold {placed} nodes, the pool has {self.nodes}")
         return self
 
 
@@ -139,7 +148,7 @@ class Gateway(Model):
     """The Istio gateway that serves models."""
 
     name: str = "istio-ingress/ai-gateway"
-    domain: str
+    domain: Host
 
 
 class Storage(Model):
@@ -172,7 +181,7 @@ class ClusterSpec(Model):
         names = [pool.name for pool in self.node_pools]
         for name in names:
             if names.count(name) > 1:
-                raise ValueError(f"two node pools are called {name}")
+                raise fault("nodePools", f"two node pools are called {name}")
         return self
 
     def pool(self, name: str) -> NodePool | None:

@@ -6,7 +6,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from blueprint.spec.base import API_VERSION, Metadata, Model, Name
+from blueprint.spec.base import API_VERSION, Metadata, Model, Name, RelativePath
 from blueprint.spec.policy import Identity
 
 
@@ -15,7 +15,7 @@ class Repository(Model):
 
     url: str = Field(min_length=1)
     revision: str = "main"
-    path: str = Field(default="rendered", pattern=r"^[A-Za-z0-9._\-]+(/[A-Za-z0-9._\-]+)*$")
+    path: RelativePath = "rendered"
 
 
 class DeliverySpec(Model):

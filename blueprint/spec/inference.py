@@ -6,7 +6,22 @@ from typing import Literal
 
 from pydantic import Field, model_validator
 
-from blueprint.spec.base import API_VERSION, Cores, Duration, Image, Metadata, Model, Name, Percent, Rate, Size, Version
+from blueprint.spec.base import (
+    API_VERSION,
+    Cores,
+    Duration,
+    Host,
+    Image,
+    Metadata,
+    Model,
+    Name,
+    Percent,
+    Rate,
+    RelativePath,
+    Size,
+    Version,
+    fault,
+)
 
 
 class Engine(Model):
@@ -43,9 +58,9 @@ class Shape(Model):
     def _divides(self) -> Shape:
         world = self.tensor_parallel * self.pipeline_parallel
         if world % self.nodes:
-            raise ValueError(f"{world} GPUs (tensor x pipeline) do not divide over {self.nodes} nodes")
+            raise fault("nodes", f"{world} GPUs (tensor x pipeline) do not divide over {self.nodes} nodes")
         if self.profile and world > 1:
-            raise ValueError("a process sees one MIG device: use tensorParallel 1 and more replicas")
+            raise fault("profile", "a process sees one MIG device: use tensorParallel 1 and more replicas")
         return self
 
 
@@ -53,7 +68,7 @@ class Weights(Model):
     """Where the weights come from: a claim that holds them, and the version whose arrival a replica waits for."""
 
     claim: Name
-    path: str
+    path: RelativePath
     version: str
     size: Size
     load_time: Duration = Field(default="5m", validate_default=True)
@@ -63,7 +78,7 @@ class Adapter(Model):
     """A LoRA adapter; each replica loads its own read-only copy."""
 
     name: Name
-    path: str
+    path: RelativePath
 
 
 class Replicas(Model):
@@ -77,9 +92,9 @@ class Replicas(Model):
     @model_validator(mode="after")
     def _ordered(self) -> Replicas:
         if self.max < self.min:
-            raise ValueError(f"max {self.max} is less than min {self.min}")
+            raise fault("max", f"max {self.max} is less than min {self.min}")
         if self.max > self.min and self.scale_on is None:
-            raise ValueError("min and max differ, so say scaleOn: waiting-requests or request-rate")
+            raise fault("max", "min and max differ, so say scaleOn: waiting-requests or request-rate")
         return self
 
 
@@ -124,16 +139,16 @@ class Rollout(Model):
     @model_validator(mode="after")
     def _rises(self) -> Rollout:
         if any(a >= b for a, b in zip(self.canary, self.canary[1:], strict=False)):
-            raise ValueError("the shares of a canary rise from step to step")
+            raise fault("canary", "the shares of a canary rise from step to step")
         if self.canary[-1] >= 1:
-            raise ValueError("100% is what follows the last step; leave it out")
+            raise fault("canary", "100% is what follows the last step; leave it out")
         return self
 
 
 class Traffic(Model):
     """Reach: the host is `<name>.<gateway domain>` unless given; `timeout` bounds one request."""
 
-    host: str | None = None
+    host: Host | None = None
     timeout: Duration = Field(default="10m", validate_default=True)
     clients: tuple[Name, ...] = ()
 
@@ -165,9 +180,11 @@ class InferenceServiceSpec(Model):
     @model_validator(mode="after")
     def _canary_can_judge(self) -> InferenceServiceSpec:
         if self.rollout and self.slo is None:
-            raise ValueError("a canary that aborts on the SLO needs slo")
+            raise fault("rollout", "a canary that aborts on the SLO needs slo")
         if self.rollout and self.gpus.nodes > 1:
-            raise ValueError("Argo Rollouts cannot canary a LeaderWorkerSet: leave rollout out for more than one node")
+            raise fault(
+                "rollout", "Argo Rollouts cannot canary a LeaderWorkerSet: leave rollout out for more than one node"
+            )
         return self
 
 

@@ -6,7 +6,7 @@ from typing import Literal
 
 from pydantic import Field, model_validator
 
-from blueprint.spec.base import API_VERSION, Duration, Metadata, Model, Name
+from blueprint.spec.base import API_VERSION, Duration, Metadata, Model, Name, fault
 
 Engine = Literal["ValidatingAdmissionPolicy", "Kyverno", "Gatekeeper"]
 
@@ -65,9 +65,11 @@ class PolicySpec(Model):
         if bool(self.rules) == (self.images is not None):
             raise ValueError("a policy has either rules or images")
         if self.rules and self.match is None:
-            raise ValueError("rules need match: the resources that they judge")
+            raise fault("rules", "rules need match: the resources that they judge")
         if self.images and "ValidatingAdmissionPolicy" in self.engines:
-            raise ValueError("a ValidatingAdmissionPolicy cannot ask a registry: use Kyverno or Gatekeeper for images")
+            raise fault(
+                "engines", "a ValidatingAdmissionPolicy cannot ask a registry: use Kyverno or Gatekeeper for images"
+            )
         return self
 
 

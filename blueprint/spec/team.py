@@ -6,7 +6,7 @@ from typing import Literal
 
 from pydantic import Field, model_validator
 
-from blueprint.spec.base import API_VERSION, Cores, Metadata, Model, Name, Size
+from blueprint.spec.base import API_VERSION, Cores, Metadata, Model, Name, Size, fault
 
 
 class Member(Model):
@@ -43,7 +43,7 @@ class Quota(Model):
     @model_validator(mode="after")
     def _lends_what_it_has(self) -> Quota:
         if self.lend is not None and self.lend > self.gpus:
-            raise ValueError(f"lends {self.lend} of {self.gpus}: a team can lend only what is its own")
+            raise fault("lend", f"lends {self.lend} of {self.gpus}: a team can lend only what is its own")
         return self
 
 

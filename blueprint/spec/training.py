@@ -6,7 +6,7 @@ from typing import Literal
 
 from pydantic import Field, model_validator
 
-from blueprint.spec.base import API_VERSION, AbsolutePath, Cores, Duration, Image, Metadata, Model, Name, Size
+from blueprint.spec.base import API_VERSION, AbsolutePath, Cores, Duration, Image, Metadata, Model, Name, Size, fault
 
 
 class Dataset(Model):
@@ -69,7 +69,9 @@ class TrainingJobSpec(Model):
     def _groups_divide(self) -> TrainingJobSpec:
         size = self.placement.group_size
         if size is not None and (self.placement.required is None or self.nodes % size):
-            raise ValueError(f"groupSize {size} needs placement.required and must divide nodes {self.nodes}")
+            raise fault(
+                "placement.groupSize", f"groupSize {size} needs placement.required and must divide nodes {self.nodes}"
+            )
         return self
 
 
