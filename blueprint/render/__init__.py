@@ -1,0 +1,1 @@
+"""Specs to objects: names, templates, canonical YAML, waves from needs."""
