@@ -201,6 +201,7 @@ def flags(tree: Tree) -> dict[str, dict[str, Any]]:
 
     `takes` is switch (no value, no --no- form), boolean (--x and --no-x), value, values (one or more), optional (bare
     or with a value) or repeated (given several times). `type` size is an integer that may be written 32k or 1G.
+    With `folds` the value may be written in any case and with - for _.
     """
     found: dict[str, dict[str, Any]] = {}
     warned = {
@@ -208,14 +209,21 @@ def flags(tree: Tree) -> dict[str, dict[str, Any]]:
     }
     for module, parsed in tree.modules.items():
         for function in (n for n in ast.walk(parsed) if isinstance(n, ast.FunctionDef)):
-            configs = _configs(function)
+            configs, renamed = _configs(function), _renamed(function)
+            folding = re.findall(
+                r"(\w+)\['type'\] = lambda \w+: \w+\.lower\(\)\.replace\('-', '_'\)", ast.unparse(function)
+            )
             for call in (n for n in ast.walk(function) if isinstance(n, ast.Call)):
                 if isinstance(call.func, ast.Attribute) and call.func.attr == "add_argument":
                     names = [
                         n for a in call.args if isinstance(a, ast.Constant) and (n := str(a.value)).startswith("-")
                     ]
                     if names:
-                        row = _row(tree, module, call, configs, warned)
+                        splats = [k.value for k in call.keywords if k.arg is None]
+                        splats = [renamed.get(s.id, s) if isinstance(s, ast.Name) else s for s in splats]
+                        row = _row(tree, module, call, _declared(tree, configs, splats), warned)
+                        if any(f"**{name}" in ast.unparse(call) for name in folding):
+                            row["folds"] = True
                         first = next((n for n in names if n.startswith("--")), names[0])
                         found[first] = row | ({"aliases": sorted({*names} - {first})} if len(names) > 1 else {})
     if "FrontendArgs" in tree.classes:
@@ -226,6 +234,17 @@ def flags(tree: Tree) -> dict[str, dict[str, Any]]:
 def strings(parsed: ast.AST) -> Iterator[str]:
     """Every string constant below a node."""
     return (n.value for n in ast.walk(parsed) if isinstance(n, ast.Constant) and isinstance(n.value, str))
+
+
+def _renamed(function: ast.FunctionDef) -> dict[str, ast.expr]:
+    """`backend_kwargs = kernel_kwargs["backend"]` → {"backend_kwargs": the subscript}."""
+    return {
+        node.targets[0].id: node.value
+        for node in ast.walk(function)
+        if isinstance(node, ast.Assign)
+        and isinstance(node.targets[0], ast.Name)
+        and isinstance(node.value, ast.Subscript)
+    }
 
 
 def _configs(function: ast.FunctionDef) -> dict[str, str]:
@@ -240,15 +259,19 @@ def _configs(function: ast.FunctionDef) -> dict[str, str]:
     }
 
 
-def _row(tree: Tree, module: str, call: ast.Call, configs: dict[str, str], warned: set[str]) -> dict[str, Any]:
+def _declared(tree: Tree, configs: dict[str, str], splats: list[ast.expr]) -> dict[str, Any]:
+    """The row of the field behind `**model_kwargs["field"]`; of any other splat only that something is given."""
+    row: dict[str, Any] = {"_settled": True} if splats else {}
+    for part in (n for splat in splats for n in ast.walk(splat) if isinstance(n, ast.Subscript)):
+        if (config := configs.get(ast.unparse(part.value))) and isinstance(part.slice, ast.Constant):
+            name = str(part.slice.value)
+            if (declared := tree.field(config, name)) is not None:
+                row = _shape(tree, declared, name)
+    return row
+
+
+def _row(tree: Tree, module: str, call: ast.Call, row: dict[str, Any], warned: set[str]) -> dict[str, Any]:
     keywords = {k.arg: k.value for k in call.keywords if k.arg}
-    row: dict[str, Any] = {}
-    for splat in (k.value for k in call.keywords if k.arg is None):
-        for part in (n for n in ast.walk(splat) if isinstance(n, ast.Subscript) and isinstance(n.value, ast.Name)):
-            if (config := configs.get(ast.unparse(part.value))) and isinstance(part.slice, ast.Constant):
-                name = str(part.slice.value)
-                if (declared := tree.field(config, name)) is not None:
-                    row = _shape(tree, declared, name)
     action = ast.unparse(keywords["action"]) if "action" in keywords else ""
     if "store_true" in action:
         row |= {"takes": "switch", "type": "bool", "default": False}
