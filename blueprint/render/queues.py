@@ -1,0 +1,261 @@
+"""Kueue and the classes of priority: who may use how many of which machines."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from blueprint.quantity import parse_quantity
+from blueprint.render.emit import emit
+from blueprint.render.names import name
+from blueprint.render.plan import Item
+from blueprint.render.pools import (
+    TEAM_LABEL,
+    device_class,
+    gpu_resource,
+    node_labels,
+    queue_of,
+    share,
+)
+from blueprint.render.site import MANAGED_BY, Site
+from blueprint.spec.cluster import NodePool
+from blueprint.spec.team import Quota, Team
+
+APPLICATION = "queues"
+
+#: Value, and what it is for. Kueue orders its queues by the WorkloadPriorityClass, the scheduler by the PriorityClass.
+PRIORITIES = {
+    "low": (100, "May wait, and gives way to others."),
+    "normal": (1000, "The usual run."),
+    "high": (10000, "Served models and urgent runs."),
+}
+
+
+def priority(level: str) -> str:
+    """The name of both priority classes of a level."""
+    return f"platform-{level}"
+
+
+@dataclass(frozen=True, slots=True)
+class Amount:
+    """What a queue gets of one resource on one flavor; None means without limit."""
+
+    resource: str
+    nominal: str
+    borrow: str | None
+    lend: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Flavor:
+    """One flavor of a queue with its amounts, in the order of the covered resources."""
+
+    name: str
+    amounts: list[Amount]
+
+
+def topology_name(site: Site) -> str:
+    """The Topology that all topology-aware flavors of a cluster share."""
+    return name("Topology", "racks")
+
+
+def items(site: Site) -> Iterator[Item]:
+    """Topology, flavors, priorities, cohorts, queues and Kueue's own configuration."""
+    yield from _machines(site)
+    yield from _priorities(site)
+    yield from _cohorts(site)
+    for document in site.platform.teams_on(site.name):
+        for queue, quotas in team_queues(site, document.model).items():
+            yield site.item(
+                APPLICATION,
+                "ClusterQueue",
+                document.source,
+                name=cluster_queue(document.model, queue),
+                labels={**MANAGED_BY, TEAM_LABEL: document.model.metadata.name},
+                cohort=cohort(site, queue),
+                strategy=document.model.spec.queueing,
+                namespace=document.model.namespace,
+                weight=str(document.model.spec.weight) if site.cluster.spec.fair_sharing else None,
+                threshold=PRIORITIES["normal"][0],
+                resources=covered(quotas),
+                flavors=flavors(quotas),
+            )
+    yield _configuration(site)
+
+
+def team_queues(site: Site, team: Team) -> dict[str, list[tuple[NodePool, Quota]]]:
+    """The queues of a team on this cluster, each with its quotas and their pools."""
+    queues: dict[str, list[tuple[NodePool, Quota]]] = {}
+    for quota in team.spec.quotas:
+        pool = site.cluster.spec.pool(quota.pool)
+        if quota.cluster == site.name and pool is not None:
+            queues.setdefault(queue_of(pool), []).append((pool, quota))
+    return queues
+
+
+def cluster_queue(team: Team, queue: str) -> str:
+    """The ClusterQueue behind a team's LocalQueue."""
+    return name("ClusterQueue", team.metadata.name, queue)
+
+
+def cohort(site: Site, queue: str) -> str:
+    """The Cohort in which queues of one purpose lend to each other."""
+    return name("Cohort", site.cluster.spec.cohort, queue)
+
+
+def covered(quotas: list[tuple[NodePool, Quota]]) -> list[str]:
+    """The resources of a queue: CPU, memory, then GPU resources by name."""
+    return ["cpu", "memory", *sorted({gpu_resource(pool, quota.profile) for pool, quota in quotas})]
+
+
+def flavors(quotas: list[tuple[NodePool, Quota]]) -> list[Flavor]:
+    """Amounts by flavor, in the order in which the team wrote its quotas.
+
+    Kueue wants each flavor to list each covered resource in the same order, so a GPU resource that a pool does not
+    have is there with nothing of it.
+    """
+    by_pool: dict[str, list[tuple[NodePool, Quota]]] = {}
+    for pool, quota in quotas:
+        by_pool.setdefault(pool.name, []).append((pool, quota))
+    return [
+        Flavor(pool_name, [_amount(resource, rows) for resource in covered(quotas)])
+        for pool_name, rows in by_pool.items()
+    ]
+
+
+def _amount(resource: str, rows: list[tuple[NodePool, Quota]]) -> Amount:
+    if resource == "cpu":
+        return _proportional(resource, rows)
+    if resource == "memory":
+        return _proportional(resource, rows)
+    for pool, quota in rows:
+        if gpu_resource(pool, quota.profile) == resource:
+            return Amount(resource, str(quota.gpus), _text(quota.borrow), _text(quota.lend))
+    return Amount(resource, "0", "0", None)
+
+
+def _proportional(resource: str, rows: list[tuple[NodePool, Quota]]) -> Amount:
+    """CPU or memory that follows the GPUs; without limit as soon as one of the GPU amounts is."""
+
+    def part(pool: NodePool, gpus: int) -> int:
+        amount = share(pool, gpus)
+        return amount.cpu if resource == "cpu" else amount.memory
+
+    def total(gpus: list[tuple[NodePool, int | None]]) -> str | None:
+        parts = [None if count is None else part(pool, count) for pool, count in gpus]
+        known = [p for p in parts if p is not None]
+        return None if len(known) < len(parts) else unit(sum(known))
+
+    def unit(amount: int) -> str:
+        return str(amount) if resource == "cpu" else f"{amount}Gi"
+
+    nominal = 0
+    for pool, quota in rows:
+        own = quota.cpu if resource == "cpu" else quota.memory
+        scale = 1 if resource == "cpu" else 2**30
+        nominal += int(parse_quantity(own).value / scale) if own is not None else part(pool, quota.gpus)
+    lend = total([(pool, quota.lend) for pool, quota in rows])
+    if lend is not None and parse_quantity(lend).value > parse_quantity(unit(nominal)).value:
+        lend = unit(nominal)
+    return Amount(resource, unit(nominal), total([(pool, quota.borrow) for pool, quota in rows]), lend)
+
+
+def _text(amount: int | None) -> str | None:
+    return None if amount is None else str(amount)
+
+
+def _machines(site: Site) -> Iterator[Item]:
+    spec, source = site.cluster.spec, site.document.source
+    if any(pool.racks for pool in spec.node_pools):
+        levels = [spec.topology.block, spec.topology.rack, "kubernetes.io/hostname"]
+        yield site.item(APPLICATION, "Topology", source, name=topology_name(site), labels=MANAGED_BY, levels=levels)
+    for index, pool in enumerate(spec.node_pools):
+        if pool.gpus is None:
+            continue
+        place = site.document.locate(f"spec.nodePools[{index}]")
+        yield site.item(
+            APPLICATION,
+            "ResourceFlavor",
+            place,
+            name=pool.name,
+            labels=MANAGED_BY,
+            node_labels=node_labels(pool),
+            taints=[taint.model_dump() for taint in pool.taints],
+            topology=topology_name(site) if pool.racks else None,
+        )
+        if pool.devices == "dra":
+            product = pool.gpus.product.replace("-", " ")
+            yield site.item(
+                APPLICATION,
+                "DeviceClass",
+                place,
+                name=device_class(pool),
+                labels=MANAGED_BY,
+                selectors=[
+                    "device.driver == 'gpu.nvidia.com' && device.attributes['gpu.nvidia.com'].type == 'gpu'",
+                    f"device.attributes['gpu.nvidia.com'].productName == '{product}'",
+                ],
+            )
+
+
+def _priorities(site: Site) -> Iterator[Item]:
+    for level, (value, description) in PRIORITIES.items():
+        common = {"name": priority(level), "labels": MANAGED_BY, "value": value, "description": description}
+        yield site.item(APPLICATION, "WorkloadPriorityClass", site.document.source, **common)
+        preemption = "Never" if level == "low" else "PreemptLowerPriority"
+        yield site.item(APPLICATION, "PriorityClass", site.document.source, preemption=preemption, **common)
+
+
+def _cohorts(site: Site) -> Iterator[Item]:
+    root = site.cluster.spec.cohort
+    weight = "1" if site.cluster.spec.fair_sharing else None
+    yield site.item(APPLICATION, "Cohort", site.document.source, name=root, labels=MANAGED_BY, parent=None, weight=None)
+    queues = {queue for team in site.platform.teams_on(site.name) for queue in team_queues(site, team.model)}
+    for queue in sorted(queues):
+        yield site.item(
+            APPLICATION,
+            "Cohort",
+            site.document.source,
+            name=cohort(site, queue),
+            labels=MANAGED_BY,
+            parent=root,
+            weight=weight,
+        )
+
+
+def _configuration(site: Site) -> Item:
+    """Kueue reads its configuration from a ConfigMap, once, when it starts."""
+    spec = site.cluster.spec
+    frameworks = ["batch/job", "pod"]
+    if spec.components.training_operator:
+        frameworks.append("kubeflow.org/pytorchjob")
+    if spec.components.trainer:
+        frameworks += ["jobset.x-k8s.io/jobset", "trainer.kubeflow.org/trainjob"]
+    if spec.components.lws:
+        frameworks.append("leaderworkerset.x-k8s.io/leaderworkerset")
+    mappings = [
+        {"name": gpu_resource(pool), "deviceClassNames": [device_class(pool)]}
+        for pool in spec.node_pools
+        if pool.devices == "dra"
+    ]
+    loads = [s.model.spec.weights.load_time.total_seconds() for s in site.platform.services_on(site.name)]
+    configuration = site.templates.render(
+        "KueueConfiguration",
+        source=site.document.source,
+        team_label=TEAM_LABEL,
+        pods_ready=f"{int(max([600.0, *(2 * load for load in loads)]) // 60)}m",
+        frameworks=sorted(frameworks),
+        fair_sharing=spec.fair_sharing,
+        mappings=mappings,
+        feature_gates={"DynamicResourceAllocation": True} if mappings else None,
+    )
+    return site.item(
+        APPLICATION,
+        "ConfigMap",
+        site.document.source,
+        name="kueue-manager-config",
+        namespace="kueue-system",
+        labels={**MANAGED_BY, "app.kubernetes.io/name": "kueue"},
+        annotations=None,
+        data={"controller_manager_config.yaml": emit(configuration)},
+    )

@@ -1,0 +1,245 @@
+"""Tenants: namespaces, people and their rights, limits, and the network between namespaces."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from blueprint.finding import Ref, Source
+from blueprint.render.names import name
+from blueprint.render.plan import Item
+from blueprint.render.pools import GPU, TEAM_LABEL, gpu_resource
+from blueprint.render.queues import cluster_queue, team_queues
+from blueprint.render.site import MANAGED_BY, Site
+from blueprint.spec.team import Member, Team
+
+APPLICATION = "access"
+
+#: The Pod Security Standards that tenant pods must meet, pinned: `latest` would drift with the cluster.
+POD_SECURITY = "restricted"
+
+DNS = {
+    "to": [
+        {
+            "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "kube-system"}},
+            "podSelector": {"matchLabels": {"k8s-app": "kube-dns"}},
+        }
+    ],
+    "ports": [{"protocol": "UDP", "port": 53}, {"protocol": "TCP", "port": 53}],
+}
+
+READ = ["get", "list", "watch"]
+WRITE = ["create", "delete", "patch", "update"]
+
+
+def rule(groups: list[str], resources: list[str], verbs: list[str], names: list[str] | None = None) -> dict[str, Any]:
+    """One RBAC rule for the templates of Role and ClusterRole."""
+    return {"groups": groups, "resources": resources, "verbs": verbs, "names": names}
+
+
+#: What tenants may do in their own namespace. Nobody gets `resourceclaims/status`, DeviceClasses, ResourceSlices,
+#: queues, flavors, secrets of others, `pods/exec` for viewers, or a right to bind or escalate.
+VIEWER = [
+    rule(
+        [""], ["pods", "pods/log", "services", "configmaps", "events", "persistentvolumeclaims", "resourcequotas"], READ
+    ),
+    rule(["batch"], ["jobs"], READ),
+    rule(["kubeflow.org"], ["pytorchjobs"], READ),
+    rule(["trainer.kubeflow.org"], ["trainjobs", "trainingruntimes"], READ),
+    rule(["kueue.x-k8s.io"], ["localqueues", "workloads"], READ),
+    rule(["resource.k8s.io"], ["resourceclaims", "resourceclaimtemplates"], READ),
+    rule(["argoproj.io"], ["rollouts", "analysisruns", "analysistemplates"], READ),
+    rule(["leaderworkerset.x-k8s.io"], ["leaderworkersets"], READ),
+]
+DEVELOPER = [
+    rule(["batch"], ["jobs"], WRITE),
+    rule(["kubeflow.org"], ["pytorchjobs"], WRITE),
+    rule(["trainer.kubeflow.org"], ["trainjobs"], WRITE),
+    rule(["resource.k8s.io"], ["resourceclaims", "resourceclaimtemplates"], ["create", "delete"]),
+    rule([""], ["configmaps"], WRITE),
+    rule([""], ["pods"], ["delete"]),
+    rule([""], ["pods/exec", "pods/portforward"], ["create"]),
+]
+LEAD = [
+    rule([""], ["persistentvolumeclaims"], WRITE),
+    rule(["trainer.kubeflow.org"], ["trainingruntimes"], WRITE),
+    rule(["argoproj.io"], ["rollouts"], ["patch"]),
+]
+ROLES = {"viewer": VIEWER, "developer": VIEWER + DEVELOPER, "lead": VIEWER + DEVELOPER + LEAD}
+
+ADMIN = [
+    rule(["kueue.x-k8s.io"], ["*"], [*READ, *WRITE]),
+    rule(["resource.k8s.io"], ["deviceclasses", "resourceclaims", "resourceclaimtemplates"], [*READ, *WRITE]),
+    rule(["resource.k8s.io"], ["resourceslices", "devicetaintrules"], READ),
+    rule([""], ["namespaces", "nodes", "pods", "pods/log", "events", "resourcequotas", "limitranges"], READ),
+]
+
+COLLECTOR = [
+    rule(["resource.k8s.io"], ["resourceclaims", "resourceslices", "deviceclasses"], READ),
+    rule(["kueue.x-k8s.io"], ["workloads", "clusterqueues", "localqueues", "cohorts"], READ),
+    rule(["wgpolicyk8s.io"], ["policyreports", "clusterpolicyreports"], READ),
+    rule([""], ["pods", "nodes", "events", "namespaces"], READ),
+]
+
+
+def team_application(team: Team) -> str:
+    """The Application that holds what a team always has."""
+    return name("Application", "team", team.metadata.name)
+
+
+def runs_application(team: Team) -> str:
+    """The Application that holds a team's training runs."""
+    return name("Application", "runs", team.metadata.name)
+
+
+def team_labels(team: Team) -> dict[str, str]:
+    """Labels of everything that belongs to a team."""
+    return {**MANAGED_BY, TEAM_LABEL: team.metadata.name}
+
+
+def role_name(role: str) -> str:
+    """The ClusterRole of a tenant role."""
+    return name("ClusterRole", "platform-tenant", role)
+
+
+def items(site: Site) -> Iterator[Item]:
+    """Roles for all, and for each team its namespace with everything that must stand before a workload comes."""
+    source = site.document.source
+    for role, rules in ROLES.items():
+        yield site.item(APPLICATION, "ClusterRole", source, name=role_name(role), labels=MANAGED_BY, rules=rules)
+    yield site.item(APPLICATION, "ClusterRole", source, name="platform-admin", labels=MANAGED_BY, rules=ADMIN)
+    yield site.item(APPLICATION, "ClusterRole", source, name="platform-collector", labels=MANAGED_BY, rules=COLLECTOR)
+    if site.cluster.spec.platform_admins:
+        yield site.item(
+            APPLICATION,
+            "ClusterRoleBinding",
+            source,
+            name="platform-admin",
+            labels=MANAGED_BY,
+            role_kind="ClusterRole",
+            role="platform-admin",
+            subjects=[subject("Group", group) for group in site.cluster.spec.platform_admins],
+        )
+    for document in site.platform.teams_on(site.name):
+        yield from _team(site, document.model, document.source)
+
+
+def subject(kind: str, who: str) -> dict[str, str]:
+    """A subject of a binding that is not a service account."""
+    return {"apiGroup": "rbac.authorization.k8s.io", "kind": kind, "name": who}
+
+
+def _team(site: Site, team: Team, source: Source) -> Iterator[Item]:
+    application, labels, namespace = team_application(team), team_labels(team), team.namespace
+    version = "v" + ".".join(site.cluster.spec.components.kubernetes.split(".")[:2])
+    modes = ("enforce", "audit", "warn")
+    security = {f"pod-security.kubernetes.io/{mode}": POD_SECURITY for mode in modes}
+    versions = {f"pod-security.kubernetes.io/{mode}-version": version for mode in modes}
+    yield site.item(
+        application,
+        "Namespace",
+        source,
+        name=namespace,
+        labels={**labels, **security, **versions},
+        annotations=None,
+        needs=policies_that_judge(site),
+    )
+    for role in ROLES:
+        members = [_member(member) for member in team.spec.members if member.role == role]
+        if members:
+            yield site.item(
+                application,
+                "RoleBinding",
+                source,
+                name=name("RoleBinding", "tenant", role),
+                namespace=namespace,
+                labels=labels,
+                role_kind="ClusterRole",
+                role=role_name(role),
+                subjects=members,
+            )
+    yield site.item(application, "ServiceAccount", source, name="training", namespace=namespace, labels=labels)
+    yield site.item(
+        application, "ResourceQuota", source, name="team", namespace=namespace, labels=labels, hard=_hard(site, team)
+    )
+    yield site.item(
+        application,
+        "LimitRange",
+        source,
+        name="defaults",
+        namespace=namespace,
+        labels=labels,
+        request={"cpu": "250m", "memory": "512Mi"},
+    )
+    yield from _network(site, team, source)
+    for queue in team_queues(site, team):
+        yield site.item(
+            application,
+            "LocalQueue",
+            source,
+            name=name("LocalQueue", queue),
+            namespace=namespace,
+            labels=labels,
+            cluster_queue=cluster_queue(team, queue),
+        )
+
+
+def policies_that_judge(site: Site) -> list[Ref]:
+    """What must be in force before a tenant namespace appears: the bindings of in-tree policies."""
+    group = "admissionregistration.k8s.io"
+    return [
+        Ref(group, "ValidatingAdmissionPolicyBinding", "", document.model.metadata.name)
+        for document in site.platform.policies_on(site.name)
+        if "ValidatingAdmissionPolicy" in document.model.spec.engines
+    ]
+
+
+def _member(member: Member) -> dict[str, str]:
+    return subject("Group", member.group) if member.group is not None else subject("User", member.user or "")
+
+
+def _hard(site: Site, team: Team) -> dict[str, str]:
+    """Limits of the namespace; GPUs are bounded only where Kueue's own bound is finite, and never below it."""
+    hard = {
+        "count/pods": str(team.spec.max_pods),
+        "persistentvolumeclaims": "100",
+        "requests.storage": team.spec.storage,
+        "services.loadbalancers": "0",
+        "services.nodeports": "0",
+    }
+    rows = [row for quotas in team_queues(site, team).values() for row in quotas]
+    gpus = [quota for pool, quota in rows if gpu_resource(pool, quota.profile) == GPU]
+    bounds = [None if quota.borrow is None else quota.gpus + quota.borrow for quota in gpus]
+    known = [bound for bound in bounds if bound is not None]
+    if known and len(known) == len(bounds):
+        hard[f"requests.{GPU}"] = str(sum(known))
+    return hard
+
+
+def _network(site: Site, team: Team, source: Source) -> Iterator[Item]:
+    """Nothing in or out, then: names, the team's own pods among each other, and the scraper."""
+    application, labels, namespace = team_application(team), team_labels(team), team.namespace
+    own = [{"podSelector": {}}]
+    scraper = [
+        {"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": site.cluster.spec.monitoring.namespace}}}
+    ]
+    policies: list[tuple[str, list[Any] | None, list[Any] | None]] = [
+        ("default-deny", [], []),
+        ("allow-dns", None, [DNS]),
+        ("allow-team", [{"from": own}], [{"to": own}]),
+        ("allow-scrape", [{"from": scraper, "ports": [{"protocol": "TCP", "port": "metrics"}]}], None),
+    ]
+    for title, ingress, egress in policies:
+        types = [kind for kind, rules in (("Ingress", ingress), ("Egress", egress)) if rules is not None]
+        yield site.item(
+            application,
+            "NetworkPolicy",
+            source,
+            name=title,
+            namespace=namespace,
+            labels=labels,
+            selector={},
+            types=types,
+            ingress=ingress or None,
+            egress=egress or None,
+        )
