@@ -38,6 +38,7 @@ ORDER = (
     "type",
     "default",
     "choices",
+    "folds",
     "aliases",
     "deprecated",
     "labels",
