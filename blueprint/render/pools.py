@@ -72,8 +72,8 @@ def share(pool: NodePool, gpus: int) -> Share:
     if units == 0:
         return Share(0, 0)
     part = Fraction(gpus, units)
-    cpu = parse_quantity(pool.cpu).value * part
-    memory = parse_quantity(pool.memory).value * part / 2**30
+    cpu = parse_quantity(pool.cpu) * part
+    memory = parse_quantity(pool.memory) * part / 2**30
     return Share(int(cpu), int(memory))
 
 

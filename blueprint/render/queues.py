@@ -153,9 +153,9 @@ def _proportional(resource: str, rows: list[tuple[NodePool, Quota]]) -> Amount:
     for pool, quota in rows:
         own = quota.cpu if resource == "cpu" else quota.memory
         scale = 1 if resource == "cpu" else 2**30
-        nominal += int(parse_quantity(own).value / scale) if own is not None else part(pool, quota.gpus)
+        nominal += int(parse_quantity(own) / scale) if own is not None else part(pool, quota.gpus)
     lend = total([(pool, quota.lend) for pool, quota in rows])
-    if lend is not None and parse_quantity(lend).value > parse_quantity(unit(nominal)).value:
+    if lend is not None and parse_quantity(lend) > parse_quantity(unit(nominal)):
         lend = unit(nominal)
     return Amount(resource, unit(nominal), total([(pool, quota.borrow) for pool, quota in rows]), lend)
 
