@@ -16,6 +16,6 @@ def table(name: str) -> dict[str, Any]:
     Raises FileNotFoundError for a name that the package does not ship.
     """
     text = resources.files("blueprint.catalog").joinpath(f"data/{name}.yaml").read_text("utf-8")
-    read = yaml_rs.loads(text)
+    read = yaml_rs.loads(text, parse_datetime=False)
     assert isinstance(read, dict)  # noqa: S101 - our own files
     return read
