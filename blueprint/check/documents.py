@@ -1,0 +1,156 @@
+"""A file's text as documents, and each document as values: a fast way where it is safe, the exact way elsewhere."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from functools import lru_cache
+
+import yaml_rs
+
+from blueprint.check.goyaml import Decoder, Node, compose
+from blueprint.check.scalars import Json, Remark, Unreadable, narrow
+
+
+def documents(text: str) -> Iterator[tuple[int, str, str]]:
+    """Documents of a text, split as apimachinery does: at lines that start with `---`.
+
+    Gives the line (from 0) where each starts, its text, and what stood after the separator if that is neither blank
+    nor a comment (then the text is empty). Source: k8s.io/apimachinery@v0.35.4 pkg/util/yaml/decoder.go, YAMLReader.
+    """
+    if not text.startswith("---") and "\n---" not in text:
+        yield 0, text, ""
+        return
+    start = 0
+    lines: list[str] = []
+    for number, line in enumerate(text.split("\n")):
+        if not line.startswith("---"):
+            lines.append(line)
+            continue
+        if lines:
+            yield start, "\n".join(lines) + "\n", ""
+        lines = []
+        start = number + 1
+        rest = line[3:].strip()
+        if rest and not rest.startswith("#"):
+            yield start, "", rest
+    if lines:
+        yield start, "\n".join(lines), ""
+
+
+_CONTENT = re.compile(r"^([ \t]*)[^\s#]", re.MULTILINE)
+
+
+def first_content(chunk: str) -> tuple[int, int]:
+    """Line and column (from 0) of the first thing that is neither blank nor comment, (-1, -1) where there is none."""
+    match = _CONTENT.search(chunk)
+    return (chunk.count("\n", 0, match.start()), len(match[1])) if match else (-1, -1)
+
+
+_NUMBER = r"[-+._]*\d[\da-fA-FxXoO_.:+\-TtZz]*|[-+]?\.(?:[iI][nN][fF]|[nN][aA][nN])"
+_WORD = r"(?:[yY](?:es|ES)?|[nN][oO]?|[oO](?:[nN]|ff|FF)|[tT]rue|TRUE|[fF]alse|FALSE|~|[nN]ull|NULL)"
+_ODD_WORD = re.compile(
+    rf"(?:^|[\[{{,:])(?:[&*!?:%]|[|>][^\d+\-]|<<|=$|[-+.]$"
+    rf"|(?!(?:true|false|null|-?(?:0|[1-9]\d{{0,17}}))(?:$|[,\]}}#]))(?:{_WORD}|{_NUMBER})(?:$|[,\]}}#:]))"
+    r"|[\"']\d[\d.]*[:\-]\d|^\.\.\.|[\]}]:|:[,\[\]{}]|\\/|\{\{"
+)
+_DEEP = "\n" + " " * 120
+_ODD_KEY = re.compile(rf"[{{,]\s*(?:{_WORD}|-?\d+)\s*[,}}]|\{{\s*[\[{{]")
+
+
+@lru_cache(maxsize=1 << 16)
+def _odd(word: str) -> bool:
+    return word not in ("-", "|", ">") and _ODD_WORD.search(word) is not None
+
+
+def suspicious(text: str) -> bool:
+    """Whether a document may hold something that the fast parser reads differently from Kubernetes.
+
+    It looks at words (whatever blanks part), most of which repeat from object to object, and errs on the safe side:
+    values that YAML 1.1 and 1.2 read differently, dates (the fast parser sees them even in quotes), keys that are no
+    strings, anchors, tags, merges, tabs, breaks only YAML 1.1 knows, and nesting that overflows its stack.
+    """
+    return (
+        not text.replace("\n", "").isprintable()
+        or _DEEP in text
+        or "- - - - - -" in text
+        or any(map(_odd, text.split()))
+        or (text.count("{") > text.count("{}") and _ODD_KEY.search(text, text.index("{")) is not None)
+    )
+
+
+def load_yaml(chunk: str) -> tuple[Json, Node | None, list[Remark]]:
+    """The value of one YAML document, its tree where the exact way was taken, and what to tell; raises Unreadable."""
+    if not suspicious(chunk):
+        try:
+            return yaml_rs.loads(chunk), None, []
+        except ValueError:
+            pass  # the exact parser decides, and has the position
+    node = compose(chunk)
+    if node is None:
+        return None, None, []
+    decoder = Decoder()
+    value = decoder.value(node)
+    return value, node, decoder.remarks
+
+
+def load_json(chunk: str) -> list[tuple[Json, int]]:
+    """Values of a chunk of JSON, one after the other, with their offsets.
+
+    Empty where only the exact parser can tell (duplicate keys, NaN); raises json.JSONDecodeError, Unreadable.
+    """
+    found: list[tuple[Json, int]] = []
+    position = len(chunk) - len(chunk.lstrip())
+    try:
+        while position < len(chunk):
+            value, end = _JSON.raw_decode(chunk, position)
+            found.append((value, position))
+            position = end + len(chunk[end:]) - len(chunk[end:].lstrip())
+    except RecursionError:
+        raise Unreadable(Remark("YML108", "nested too deep", 0, 0)) from None
+    except _Odd as odd:
+        if odd.args:
+            raise json.JSONDecodeError(f"{odd.args[0]} is not JSON", chunk, chunk.find(odd.args[0])) from None
+        return []
+    return found
+
+
+class _Odd(Exception):
+    """JSON that the exact parser has to look at: a duplicate key, a lone surrogate, a number JSON has not."""
+
+
+def _members(pairs: list[tuple[str, Json]]) -> dict[str, Json]:
+    result = dict(pairs)
+    if len(result) != len(pairs):
+        raise _Odd
+    return result
+
+
+def _whole(text: str) -> int | float:
+    return narrow(float(text))
+
+
+def _integer(text: str) -> int | float:
+    number = int(text)
+    return number if -(2**63) <= number < 2**63 else float(number)
+
+
+def _refuse(text: str) -> Json:
+    raise _Odd(text)
+
+
+_JSON = json.JSONDecoder(object_pairs_hook=_members, parse_float=_whole, parse_int=_integer, parse_constant=_refuse)
+
+
+def tree_at(text: str, line: int) -> tuple[Node | None, int]:
+    """The document that holds a line (from 1) as a tree, and the line (from 0) where it starts."""
+    found, begin = "", 0
+    for start, chunk, _ in documents(text):
+        if start >= line:
+            break
+        found, begin = chunk, start
+    try:
+        return compose(found), begin
+    except Unreadable:
+        return None, begin

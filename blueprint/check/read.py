@@ -1,0 +1,295 @@
+"""Reading manifests: any files, folders or bytes become objects, findings and counts.
+
+What a manifest's body holds is what Kubernetes would read from the same text (see goyaml). Most documents take a fast
+parser; one that holds anything the two could read differently, or that the fast parser refuses, takes the exact one.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import sys
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from functools import cache
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+import yaml_rs
+
+from blueprint.check.documents import documents, first_content, load_json, load_yaml, tree_at
+from blueprint.check.goyaml import Shape, child
+from blueprint.check.scalars import Json, Remark, Unreadable
+from blueprint.errors import UsageError
+from blueprint.finding import Confidence, Finding, Severity, Source
+from blueprint.objects import Manifest
+
+MAX_FILE = 16 * 1024 * 1024
+"""Bytes; Argo CD reads at most 10M of manifests per application (reposerver.max.combined.directory.manifests.size)."""
+
+SUFFIXES = (".yaml", ".yml", ".json")
+"""What Argo CD reads from a folder, jsonnet aside."""
+
+
+@dataclass(slots=True)
+class Counts:
+    """How much was read: files, documents with content, objects in them, and what was left out and why."""
+
+    files: int = 0
+    documents: int = 0
+    objects: int = 0
+    foreign: int = 0
+    templates: int = 0
+    unreadable: int = 0
+
+
+@dataclass(slots=True)
+class Reading:
+    """Objects, findings and counts, ordered by file and position."""
+
+    manifests: list[Manifest] = field(default_factory=list)
+    findings: list[Finding] = field(default_factory=list)
+    counts: Counts = field(default_factory=Counts)
+
+
+def read(paths: Iterable[Path | str]) -> Reading:
+    """Read files, folders (without hidden ones) and `-` for standard input.
+
+    Raises UsageError for a path that does not exist; everything else that is wrong is a finding.
+    """
+    reading = Reading()
+    for path in paths:
+        if str(path) == "-":
+            read_bytes(sys.stdin.buffer.read(MAX_FILE + 1), "<stdin>", reading)
+            continue
+        for file in _files(Path(path)):
+            _read_file(file, reading)
+    reading.manifests.sort(key=lambda manifest: manifest.source)
+    reading.findings.sort(key=lambda finding: finding.source or Source(""))
+    return reading
+
+
+def _files(path: Path) -> Iterator[Path]:
+    if not path.exists():
+        raise UsageError("no such file or folder", where=str(path))
+    if not path.is_dir():
+        yield path
+        return
+    for folder, folders, files in os.walk(path):
+        folders[:] = sorted(name for name in folders if not name.startswith(".") and name != "node_modules")
+        for name in sorted(files):
+            if name.endswith(SUFFIXES) and not name.startswith("."):
+                yield Path(folder, name)
+
+
+def _read_file(path: Path, reading: Reading) -> None:
+    try:
+        size = path.stat().st_size
+        with path.open("rb") as stream:
+            data = stream.read(MAX_FILE + 1)
+    except OSError as error:
+        reading.counts.files += 1
+        reading.counts.unreadable += 1
+        reading.findings.append(
+            Finding("YML101", f"cannot read the file: {error.strerror or error}", Source(str(path)))
+        )
+        return
+    read_bytes(data, str(path), reading, size)
+
+
+def read_bytes(data: bytes, file: str, reading: Reading, size: int | None = None) -> None:
+    """Read one file's bytes into `reading`; `size` is the whole size where `data` was cut at MAX_FILE + 1."""
+    reading.counts.files += 1
+    problem = _unfit(data, size if size is not None else len(data))
+    if problem:
+        reading.counts.unreadable += 1
+        reading.findings.append(Finding(problem.code, problem.message, Source(file, problem.line), fix=problem.fix))
+        return
+    text = data.decode("utf-8-sig")
+    if "\r\n" in text:
+        text = text.replace("\r\n", "\n")
+    _Reader(text, file, reading).run()
+
+
+def _unfit(data: bytes, size: int) -> Remark | None:
+    """Why bytes are no text that Kubernetes reads; the line counts from 1, 0 is the file."""
+    if size > MAX_FILE:
+        message = f"{size / 2**20:.0f} MiB is more than the {MAX_FILE // 2**20} MiB that are read from one file"
+        return Remark("YML103", message, 0, 0, fix="split the file, one object each")
+    if data[:2] in (b"\xff\xfe", b"\xfe\xff"):
+        return Remark("YML102", "the file is UTF-16; Kubernetes reads UTF-8", 1, 0, fix="save it as UTF-8")
+    if b"\0" in data:
+        return Remark(
+            "YML102", "the file is binary: it holds a NUL byte", data[: data.index(b"\0")].count(b"\n") + 1, 0
+        )
+    try:
+        data.decode()
+    except UnicodeDecodeError as error:
+        line = data[: error.start].count(b"\n") + 1
+        return Remark("YML102", f"byte 0x{data[error.start]:02x} is not UTF-8", line, 0, fix="save it as UTF-8")
+    return None
+
+
+_END = r"[ ]*(?:$|[,\]}#:])"
+_SUSPICIOUS = re.compile(
+    r"[\x00-\x09\x0b-\x1f\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]"  # tabs, controls, breaks only YAML 1.1 knows
+    r"|\\/|[\"']\d[\d.]*[:\-]\d"  # an escape Go lacks; dates, which the fast parser sees even in quotes
+    r"|[\]}][ ]*:|\{[ ]*[\[{]|[{,][ ]*(?:-?\d+|[tT]rue|TRUE|[fF]alse|FALSE|[nN]ull|NULL|~)[ ]*[,}]"  # odd keys
+    r"|^(?:\.\.\.|%)|[\[{,][ ]*[?:|>]|:[ ]+(?:[|>][^\s\d+\-#]|[?:]\S)"
+    r"|(?:^[ ]*|[:,?\-][ ]+|[\[{])"
+    r"(?:[&*!]|<<|\?[ \n]"
+    rf"|(?:[yY](?:es|ES)?|[nN][oO]?|[oO](?:[nN]|ff|FF)){_END}"
+    r"|(?:[tT]rue|TRUE|[fF]alse|FALSE|~|[nN]ull|NULL)[ ]*:"
+    r"|(?!-?(?:0|[1-9]\d{0,17})[ ]*(?:$|[,\]}#]))"
+    rf"(?:[-+]?\.(?:[iI][nN][fF]|[nN][aA][nN])|[-+._]*\d[0-9a-fA-FxXoO_.:+\-TtZz ]*|[-+.=]){_END})",
+    re.MULTILINE,
+)
+_PLACEHOLDER = re.compile(r"\{\{|\{%")
+_HELM = re.compile(
+    r"\{\{-?\s*(?:include|template|tpl|toYaml|define)\b|\{\{[^}\n]*\.(?:Values|Release|Chart|Capabilities)\b|\{%-?\s*\w"
+)
+
+
+def suspicious(text: str) -> bool:
+    """Whether a document may hold something that the fast parser reads differently from Kubernetes."""
+    return _SUSPICIOUS.search(text) is not None
+
+
+class _Reader:
+    """One file on its way to objects."""
+
+    def __init__(self, text: str, file: str, reading: Reading) -> None:
+        self.text = text
+        self.file = file
+        self.reading = reading
+
+    def run(self) -> None:
+        template = unreadable = False
+        for start, chunk, separator in documents(self.text):
+            if separator:
+                message = f"text after the document separator: {separator}"
+                self._remark(Remark("YML110", message, 0, 3, fix="start a new line"), start - 1)
+                unreadable = True
+                continue
+            try:
+                if _HELM.search(chunk):
+                    template = True
+                    continue
+                for value, line, column in self._values(chunk, start):
+                    self._object(value, line, column)
+            except Unreadable as problem:
+                if _PLACEHOLDER.search(chunk):
+                    template = True
+                    continue
+                unreadable = True
+                self._remark(problem.remark, start)
+        counts = self.reading.counts
+        counts.unreadable += unreadable
+        if template:
+            counts.templates += 1
+            message = "looks like a template for another tool; not read as manifests"
+            note = Finding("YML301", message, Source(self.file), Severity.NOTE, Confidence.STYLE)
+            self.reading.findings.append(note)
+
+    def _values(self, chunk: str, start: int) -> Iterator[tuple[Json, int, int]]:
+        """Values of a chunk with line (from 0, in the file) and column."""
+        line, column = first_content(chunk)
+        if line < 0:
+            return
+        if chunk.lstrip()[:1] in ("{", "["):
+            values = self._json(chunk)
+            for value, offset in values:
+                yield value, start + chunk.count("\n", 0, offset), offset - (chunk.rfind("\n", 0, offset) + 1)
+            if values:
+                return
+        value, node, remarks = load_yaml(chunk)
+        for remark in remarks:
+            self._remark(remark, start)
+        yield value, start + (node.line if node else line), node.column if node else column
+
+    def _json(self, chunk: str) -> list[tuple[Json, int]]:
+        """Values of a chunk of JSON; none where it may be YAML, as for kubectl; Argo CD wants JSON in .json files."""
+        try:
+            return load_json(chunk)
+        except json.JSONDecodeError as error:
+            if not self.file.endswith(".json"):
+                return []
+            message = f"not valid JSON: {error.msg[0].lower()}{error.msg[1:]}"
+            raise Unreadable(Remark("YML104", message, error.lineno - 1, error.colno - 1)) from None
+
+    def _object(self, value: Json, line: int, column: int) -> None:
+        counts = self.reading.counts
+        counts.documents += value is not None
+        if not isinstance(value, dict):
+            counts.foreign += value is not None
+            return
+        api_version, kind = value.get("apiVersion"), value.get("kind")
+        if not (isinstance(api_version, str) and isinstance(kind, str) and api_version and kind):
+            self._incomplete(value, line, column)
+            return
+        if _file_only(api_version, kind):
+            counts.foreign += 1
+            return
+        items = value.get("items")
+        if kind.endswith("List") and isinstance(items, list):
+            self._list(items, api_version, kind, line, column)
+            return
+        counts.objects += 1
+        self.reading.manifests.append(Manifest(value, Source(self.file, line + 1, column + 1)))
+
+    def _incomplete(self, value: dict[str, Any], line: int, column: int) -> None:
+        """Report what is nearly an object (one of apiVersion and kind, and metadata); the rest is not ours."""
+        self.reading.counts.foreign += 1
+        if not isinstance(value.get("metadata"), dict) or not ("apiVersion" in value or "kind" in value):
+            return
+        missing = [key for key in ("apiVersion", "kind") if not value.get(key)]
+        message = f"{missing[0]} is missing" if missing else "apiVersion and kind must be strings"
+        self._remark(Remark("YML111", f"not a Kubernetes object: {message}", line, column), 0)
+
+    def _list(self, items: list[Any], api_version: str, kind: str, line: int, column: int) -> None:
+        """The objects of a List; members of a typed list take its version and kind, as kubectl has it."""
+        places = self._item_places(line, len(items))
+        for index, item in enumerate(items):
+            at = places.get(index, (line, column))
+            if not isinstance(item, dict):
+                self._remark(Remark("YML111", f"item {index} of the {kind} is not an object", *at), 0)
+                continue
+            envelope = {} if kind == "List" else {"apiVersion": api_version, "kind": kind.removesuffix("List")}
+            self._object({**envelope, **item}, *at)
+
+    def _item_places(self, line: int, count: int) -> dict[int, tuple[int, int]]:
+        node, start = tree_at(self.text, line + 1)
+        items = child(node, "items") if node else None
+        if items is None or items.target().shape is not Shape.SEQUENCE or len(items.target().children) != count:
+            return {}
+        return {n: (start + each.target().line, each.target().column) for n, each in enumerate(items.target().children)}
+
+    def _remark(self, remark: Remark, start: int) -> None:
+        source = Source(self.file, start + remark.line + 1, remark.column + 1)
+        self.reading.findings.append(
+            Finding(remark.code, remark.message, source, remark.severity, remark.confidence, fix=remark.fix)
+        )
+
+
+_CONTENT = re.compile(r"^([ \t]*)[^\s#]", re.MULTILINE)
+
+
+def _first(chunk: str) -> tuple[int, int]:
+    """Line and column (from 0) of the first thing that is neither blank nor comment, (-1, -1) where there is none."""
+    match = _CONTENT.search(chunk)
+    return (chunk.count("\n", 0, match.start()), len(match[1])) if match else (-1, -1)
+
+
+@cache
+def _file_groups() -> frozenset[str]:
+    data = resources.files("blueprint.catalog").joinpath("data/file_only_groups.yaml").read_text("utf-8")
+    table: Json = yaml_rs.loads(data)
+    return frozenset(row["group"] for row in table["groups"])
+
+
+def _file_only(api_version: str, kind: str) -> bool:
+    """Whether this is a configuration file in Kubernetes' envelope that no API server serves."""
+    group = api_version.rpartition("/")[0]
+    return group in _file_groups() or f"{group}/{kind}" in _file_groups()
