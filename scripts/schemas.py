@@ -87,7 +87,7 @@ def fail(message: str) -> None:
 
 def records(sources: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
     """Every kind of every source, built-in kinds first."""
-    table = yaml.load((DATA / "core.yaml").read_text(), _Loader)
+    table = core_table()
     meta: dict[str, Any] = {}
     for source in sources:
         if "openapi" in source:
@@ -105,6 +105,11 @@ def records(sources: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
                             yield from crds.records(document, meta)
 
 
+def core_table() -> dict[str, Any]:
+    table: dict[str, Any] = yaml.load((DATA / "core.yaml").read_text(), _Loader)
+    return table
+
+
 def write(out: Path, sources: list[dict[str, Any]]) -> None:
     """The whole pack: one file a kind and version, the index, the lock."""
     digests: dict[str, str] = {}
@@ -119,13 +124,13 @@ def write(out: Path, sources: list[dict[str, Any]]) -> None:
             raise SystemExit(f"{name} comes from two sources")
         index.append({key: record.pop(key) for key in list(record) if key not in BODY} | {"file": name})
         digests[name] = put(out / name, record)
-    digests["index.json"] = put(out / "index.json", index)
+    digests["index.json"] = put(out / "index.json", {"kinds": index, "moved": core_table()["moved"]})
     modules = {source["module"]: source["version"] for source in sources}
     lock = {"kubernetes": kubernetes, "modules": modules, "files": dict(sorted(digests.items()))}
     (out / "LOCK.json").write_bytes(orjson.dumps(lock, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE))
 
 
-BODY = {"schema", "defaults", "lists", "sets", "rules", "immutable"}
+BODY = {"schema", "defaults", "lists", "sets", "rules", "casts", "immutable"}
 
 
 def file_name(record: dict[str, Any]) -> str:

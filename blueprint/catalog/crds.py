@@ -37,6 +37,7 @@ _COPIED = (
     *("enum", "multipleOf", "pattern", "required", "maxItems", "maxLength", "maxProperties"),
     *("minItems", "minLength", "minProperties"),
 )
+_CASTS = {"byte": "bytes", "duration": "duration", "date": "timestamp", "date-time": "timestamp"}
 _OLD_SELF = re.compile(r"\boldSelf\b")
 _SAME = re.compile(r"\s*(self\s*==\s*oldSelf|oldSelf\s*==\s*self)\s*")
 
@@ -78,6 +79,7 @@ def records(crd: Mapping[str, Any], object_meta: Schema) -> Iterator[Record]:
             "lists": [[path, *_keys(node)] for path, node in _lists(walked, "map")],
             "sets": [path for path, _ in _lists(walked, "set")],
             "rules": rules,
+            "casts": [[path, cast] for path, cast in _casts(walked)] if rules else [],
             "immutable": [[r["path"], "CEL rule"] for r in rules if _SAME.fullmatch(r["rule"])],
         }
 
@@ -128,13 +130,15 @@ def _value(schema: Schema) -> Schema:
             exclusive = "exclusive" + limit.capitalize()
             out[limit] = schema[limit]
             if schema.get(exclusive):
-                out[exclusive] = schema[limit]
+                # Said with `not`, because the keyword differs between the drafts that read this schema.
+                opposite = "minimum" if limit == "maximum" else "maximum"
+                out.setdefault("allOf", []).append({"not": {"type": "number", opposite: schema[limit]}})
     name = str(schema.get("format", "")).replace("-", "")
     if name in FORMATS and kind in ("string", None):
         out["format"] = name
     for word in ("allOf", "anyOf", "oneOf"):
         if word in schema and not _says_int_or_string(schema, word):
-            out[word] = [_branch(child) for child in schema[word]]
+            out[word] = [*out.get(word, ()), *(_branch(child) for child in schema[word])]
     if "not" in schema:
         out["not"] = _branch(schema["not"])
     return out
@@ -207,6 +211,23 @@ def _rules(schema: Schema) -> Iterator[tuple[Path, Mapping[str, Any]]]:
     for path, node in walk(schema):
         for rule in node.get("x-kubernetes-validations", ()):
             yield path, rule
+
+
+def _casts(schema: Schema, path: Path = (), judged: bool = False) -> Iterator[tuple[Path, str]]:
+    """The values under a rule that CEL sees as another type than JSON has.
+
+    k8s.io/apiserver@v0.35.4 pkg/cel/common/schemas.go SchemaDeclType
+    """
+    judged = judged or bool(schema.get("x-kubernetes-validations"))
+    cast = "double" if schema.get("type") == "number" else _CASTS.get(str(schema.get("format")), "")
+    if judged and cast and schema.get("type") in ("number", "string"):
+        yield path, cast
+    for name, child in schema.get("properties", {}).items():
+        yield from _casts(child, (*path, name), judged)
+    if isinstance(schema.get("items"), dict):
+        yield from _casts(schema["items"], (*path, ITEM), judged)
+    if isinstance(schema.get("additionalProperties"), dict):
+        yield from _casts(schema["additionalProperties"], (*path, VALUE), judged)
 
 
 def _rule(path: Path, rule: Mapping[str, Any]) -> Record:

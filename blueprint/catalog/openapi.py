@@ -17,8 +17,10 @@ _PREFIX = "#/components/schemas/"
 
 # k8s.io/apimachinery@v0.35.4 pkg/api/resource/quantity.go UnmarshalJSON and parseQuantityString, suffix.go: blanks
 # around are cut, a sign or a suffix alone is zero, and any JSON number will do.
-_SUFFIX = r"(?:[numkMGTPE]|[KMGTPE]i|[eE][+-]?[0-9]+)"
-_QUANTITY = rf"^\s*(?:[+-](?:[0-9]*(?:\.[0-9]*)?){_SUFFIX}?|(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]*){_SUFFIX}?|{_SUFFIX})\s*$"
+_EXPONENT = "[eE][+-]?[0-9]+"
+_BARE = f"(?:[numkMGTPE]|[KMGT]i|{_EXPONENT})"  # `Pi` and `Ei` want a digit
+_NUMBER = r"(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)"
+_QUANTITY = rf"^\s*(?:[+-]?{_NUMBER}(?:[numkMGTPE]|[KMGTPE]i|{_EXPONENT})?|[+-]\.?{_BARE}?|\.?{_BARE}|\.)\s*$"
 
 # Go types with a decoder of their own; the document describes them loosely.
 _SPECIAL: Mapping[str, Schema] = {
@@ -64,6 +66,7 @@ def records(document: Mapping[str, Any], table: Mapping[str, Any]) -> Iterator[R
             "defaults": {},
             **_lists(document, gvk),
             "rules": [],
+            "casts": [],
             "immutable": [
                 [field.split("."), row["source"] + (f"; unless {row['unless']}" if "unless" in row else "")]
                 for row in table["immutable"]

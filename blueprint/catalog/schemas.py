@@ -46,7 +46,7 @@ class ListMap:
     """A list whose items are told apart by `keys`; `defaults` are filled in for a key that an item leaves out."""
 
     keys: tuple[str, ...]
-    defaults: Mapping[str, Any]
+    defaults: dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,9 +61,11 @@ class Immutable:
 class Kind:
     """One kind in one version.
 
-    `schema` is a self-contained closed JSON Schema: draft 4 for built-in kinds (an integer is no `2.0` there), draft
-    2020-12 for those of a CRD. `defaults` is the tree of `crds.defaults`. `scale` is the path of the replica count that
-    the scale subresource reads, "" where there is none. `status_subresource`: `status` in a create is dropped unread.
+    `schema` is a self-contained closed JSON Schema: it means the same in draft 4 and 2020-12, except that `2.0` is no
+    integer in draft 4: built-in kinds are read so, those of a CRD take it. `defaults` is the tree of `crds.defaults`.
+    `casts` names the values that CEL sees as `double`, `bytes`, `duration` or `timestamp`. `scale` is the path of the
+    replica count that the scale subresource reads, "" where there is none. `status_subresource`: `status` in a create
+    is dropped unread.
     """
 
     api_version: str
@@ -82,6 +84,7 @@ class Kind:
     list_maps: Mapping[Path, ListMap]
     sets: tuple[Path, ...]
     rules: tuple[CelRule, ...]
+    casts: Mapping[Path, str]
     immutable: tuple[Immutable, ...]
 
     @property
@@ -143,10 +146,11 @@ class SchemaPack:
         """Open the pack in `folder`. Raises EnvironmentLacks when its index cannot be read."""
         self._folder = folder
         try:
-            rows = orjson.loads((folder / "index.json").read_bytes())
+            index = orjson.loads((folder / "index.json").read_bytes())
         except (OSError, ValueError) as error:
             raise EnvironmentLacks(f"no schema pack: {error}", where=str(folder), hint="reinstall blueprint") from error
-        self._rows: dict[tuple[str, str], Mapping[str, Any]] = {(r["apiVersion"], r["kind"]): r for r in rows}
+        self._rows: dict[tuple[str, str], Mapping[str, Any]] = {(r["apiVersion"], r["kind"]): r for r in index["kinds"]}
+        self._moved: Mapping[str, str] = index["moved"]
         self._kinds: dict[tuple[str, str], Kind] = {}
         self._groups: dict[tuple[str, str], list[str]] | None = None
 
@@ -185,6 +189,14 @@ class SchemaPack:
         served = [(not row["storage"], _age(version), version) for version, row in rows if row["served"]]
         return [version for _, _, version in sorted(served)]
 
+    def moved(self, api_version: str, kind: str) -> str | None:
+        """Where a kind went that older releases had: an apiVersion, "" when it is gone, None when nothing is known."""
+        return self._moved.get(f"{api_version} {kind}")
+
+    def builtin_groups(self) -> set[str]:
+        """The API groups that come with Kubernetes itself."""
+        return {row["apiVersion"].rpartition("/")[0] for row in self._rows.values() if row["core"]}
+
     def with_crds(self, manifests: Iterable[Manifest]) -> SchemaPack:
         """A pack that also knows the kinds of the CustomResourceDefinitions among `manifests`; theirs win.
 
@@ -202,7 +214,7 @@ class SchemaPack:
         if not rows:
             return self
         wider = object.__new__(SchemaPack)
-        wider._folder = self._folder
+        wider._folder, wider._moved = self._folder, self._moved
         wider._rows = self._rows | rows
         wider._kinds = {key: kind for key, kind in self._kinds.items() if key not in rows}
         wider._groups = None
@@ -251,6 +263,7 @@ def _kind(row: Mapping[str, Any]) -> Kind:
         list_maps={tuple(path): ListMap(tuple(keys), defaults) for path, keys, defaults in row["lists"]},
         sets=tuple(tuple(path) for path in row["sets"]),
         rules=tuple(_rule(rule) for rule in row["rules"]),
+        casts={tuple(path): cast for path, cast in row["casts"]},
         immutable=tuple(Immutable(tuple(path), source) for path, source in row["immutable"]),
     )
 
