@@ -15,14 +15,14 @@ from blueprint.spec.policy import Policy
 from blueprint.spec.team import Team
 from blueprint.spec.training import TrainingJob
 
-M = TypeVar("M", bound=Model)
+M_co = TypeVar("M_co", bound=Model, covariant=True)
 
 
 @dataclass(frozen=True, slots=True)
-class Document(Generic[M]):
+class Document(Generic[M_co]):
     """A spec, where it begins, and a way to find the line of a field (`spec.quotas[0].lend`)."""
 
-    model: M
+    model: M_co
     source: Source
     locate: Callable[[str], Source]
 

@@ -124,11 +124,13 @@ def _after(text: str) -> At:
 class _Frame:
     """A mapping or list that is still open. A mapping with `key` None waits for a key; with `skip` it drops a value."""
 
-    __slots__ = ("items", "key", "key_at", "place", "segment", "skip")
+    __slots__ = ("children", "items", "key", "key_at", "segment", "skip")
 
-    def __init__(self, items: dict[str, object] | list[object], place: Place, segment: Segment) -> None:
+    def __init__(
+        self, items: dict[str, object] | list[object], children: dict[Segment, Place], segment: Segment
+    ) -> None:
         self.items = items
-        self.place = place
+        self.children = children
         self.segment = segment
         self.key: str | None = None
         self.key_at: At = (1, 1)
@@ -185,23 +187,22 @@ class _Builder:
             self._text.data, self._text.place = value, place
             return ""
         frame = self._stack[-1]
-        children = frame.place.children
-        assert children is not None  # noqa: S101  frames are made of collections only
         if isinstance(frame.items, list):
             index = len(frame.items)
             frame.items.append(value)
-            children[index] = place
+            frame.children[index] = place
             return index
         key, frame.key = frame.key or "", None
         place.key_line, place.key_column = frame.key_at
         if not frame.skip:
             frame.items[key] = value
-            children[key] = place
+            frame.children[key] = place
         return key
 
     def _open(self, items: dict[str, object] | list[object], event: MappingStartEvent | SequenceStartEvent) -> None:
         at = _at(event)
-        place = Place(*at, *at, children={})
+        children: dict[Segment, Place] = {}
+        place = Place(*at, *at, children=children)
         frame = self._awaits_key()
         if frame is not None:
             if self._path() not in self._text.tainted:
@@ -214,7 +215,7 @@ class _Builder:
         else:
             self._marks(event)
             segment = self._put(items, place)
-        self._stack.append(_Frame(items, place, segment))
+        self._stack.append(_Frame(items, children, segment))
         self.too_deep = len(self._stack) > MAX_DEPTH
 
     def _alias(self, event: AliasEvent) -> None:
@@ -283,8 +284,7 @@ class _Builder:
 
     def _key(self, frame: _Frame, text: str, plain: bool, at: At) -> None:
         frame.key, frame.key_at, frame.skip = text, at, False
-        children = frame.place.children
-        first = children.get(text) if children else None
+        first = frame.children.get(text)
         if first is not None:
             frame.skip = True
             message = f"duplicate key {text[:60]}: it was given in line {first.key_line}"

@@ -1,0 +1,223 @@
+"""Reading all specs of a platform in one pass, with everything that is wrong with them."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final, TypeVar
+
+import orjson
+from pydantic import ValidationError
+
+from blueprint.errors import UsageError
+from blueprint.finding import Confidence, Finding, Report, Severity, Source
+from blueprint.spec import fields, references
+from blueprint.spec.base import API_VERSION, Model, shown
+from blueprint.spec.cluster import Cluster
+from blueprint.spec.delivery import Delivery
+from blueprint.spec.files import FOLDERS, contents
+from blueprint.spec.inference import InferenceService
+from blueprint.spec.nearest import nearest
+from blueprint.spec.platform import Document, Platform
+from blueprint.spec.policy import Policy
+from blueprint.spec.positions import Locator
+from blueprint.spec.reader import Text, read
+from blueprint.spec.team import Team
+from blueprint.spec.training import TrainingJob
+
+KINDS: Final[dict[str, type[Model]]] = {
+    "Cluster": Cluster,
+    "Delivery": Delivery,
+    "InferenceService": InferenceService,
+    "Policy": Policy,
+    "Team": Team,
+    "TrainingJob": TrainingJob,
+}
+# A person reads a few findings; a hostile file can hold a quarter of a million.
+_MAX_FINDINGS: Final = 100
+
+M = TypeVar("M", bound=Model)
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """What was read.
+
+    `platform` holds the specs without mistakes of their own; `findings` are in order of file and line; `documents`
+    counts the specs, good and bad; `digest` is the SHA-256 (hex) of the names and bytes of all files that were read.
+    """
+
+    platform: Platform
+    findings: list[Finding]
+    documents: int
+    digest: str
+
+
+def load(root: Path) -> Loaded:
+    """Read the specs in `clusters/ apps/ policies/ argocd/` below a platform's root.
+
+    Mistakes in the files are findings, whose file names are relative to the root, with "/" on every system.
+
+    Raises:
+        UsageError: the root is no folder, or has none of the four folders.
+    """
+    if not _is_folder(root):
+        raise UsageError("there is no such folder", where=str(root))
+    if not any(_is_folder(root / folder) for folder in FOLDERS):
+        raise UsageError(
+            f"no platform: none of {', '.join(f'{folder}/' for folder in FOLDERS)} is here",
+            where=str(root),
+            hint="start one with `blueprint new`",
+        )
+    collected = _Collected()
+    for name, content in contents(root):
+        collected.take(name, content)
+    return collected.close()
+
+
+def _is_folder(path: Path) -> bool:
+    try:
+        return path.is_dir()
+    except OSError:
+        return False
+
+
+@dataclass(slots=True)
+class _Collected:
+    """The state of one reading."""
+
+    findings: list[Finding] = field(default_factory=list)
+    documents: int = 0
+    models: dict[tuple[str, str], Document[Model]] = field(default_factory=dict)
+    declared: dict[tuple[str, str], Source] = field(default_factory=dict)
+    # Whether every document is known by kind and name: only then is a name that is not declared a mistake.
+    complete: bool = True
+    digest: hashlib._Hash = field(default_factory=hashlib.sha256)
+
+    def take(self, name: str, content: bytes | Finding) -> None:
+        """Read one file, or note why it cannot be read."""
+        if isinstance(content, Finding):
+            self.findings.append(content)
+            self.complete = False
+            return
+        encoded = name.encode()
+        self.digest.update(b"%d %s %d\n" % (len(encoded), encoded, len(content)))
+        self.digest.update(content)
+        reading = read(content, name)
+        if reading.finding is not None:
+            self.findings.append(reading.finding)
+            self.complete = False
+        for text in reading.texts:
+            self._document(text)
+
+    def _document(self, text: Text) -> None:
+        model, finding = _kind(text)
+        if model is None:
+            if finding is not None:
+                self.findings.append(finding)
+                self.complete = self.complete and finding.severity is not Severity.ERROR
+            return
+        self.documents += 1
+        found = [*text.findings, *([finding] if finding else [])]
+        parsed = None
+        try:
+            parsed = model.model_validate_json(orjson.dumps(text.data), by_alias=True, by_name=False)
+        except ValidationError as error:
+            found += fields.findings(error, model, text)
+        self._declare(model.__name__, text, parsed if not found else None)
+        self.findings += _few(found, text)
+
+    def _declare(self, kind: str, text: Text, parsed: Model | None) -> None:
+        """Register a name; the second spec of a kind and name is not taken."""
+        metadata = text.data.get("metadata") if isinstance(text.data, dict) else None
+        name = metadata.get("name") if isinstance(metadata, dict) else None
+        if not isinstance(name, str):
+            self.complete = False
+            return
+        locate = Locator(text.file, text.place)
+        key, here = (kind, name), locate("metadata.name")
+        first = self.declared.setdefault(key, here)
+        if first != here:
+            message = f"a second {kind} {shown(name)}: the first is in {first}"
+            self.findings.append(Finding("SPC201", message, here, path="metadata.name", fix="rename or delete one"))
+        elif parsed is not None:
+            self.models[key] = Document(parsed, Source(text.file, text.place.line, text.place.column), locate)
+
+    def close(self) -> Loaded:
+        """Judge what the documents say of each other."""
+        platform = Platform(
+            clusters=self._of(Cluster),
+            teams=self._of(Team),
+            training_jobs=self._of(TrainingJob),
+            services=self._of(InferenceService),
+            policies=self._of(Policy),
+            deliveries=self._of(Delivery),
+        )
+        if not self.documents and self.complete:
+            message = f"no spec in {', '.join(f'{folder}/' for folder in FOLDERS)}"
+            self.findings.append(Finding("SPC120", message, Source("."), fix="start a platform with `blueprint new`"))
+        elif self.documents:
+            declared = references.Declared(self.declared, self.complete)
+            self.findings += references.check(platform, declared)
+        return Loaded(platform, Report.of(self.findings).findings, self.documents, self.digest.hexdigest())
+
+    def _of(self, kind: type[M]) -> tuple[Document[M], ...]:
+        found = ((name, d) for (_, name), d in self.models.items() if isinstance(d.model, kind))
+        return tuple(
+            Document(d.model, d.source, d.locate)
+            for _, d in sorted(found, key=lambda pair: pair[0])
+            if isinstance(d.model, kind)
+        )
+
+
+def _kind(text: Text) -> tuple[type[Model] | None, Finding | None]:
+    """The model of a document, and what is wrong with its kind or version; a note for what is no spec at all."""
+    locate = Locator(text.file, text.place)
+    data = text.data
+    if not isinstance(data, dict):
+        return None, _note(locate, "not a spec: no mapping")
+    version, kind = data.get("apiVersion"), data.get("kind")
+    ours = version == API_VERSION
+    if ours and isinstance(kind, str) and kind in KINDS:
+        return KINDS[kind], None
+    if ours:
+        return None, _wrong_kind(locate, kind)
+    if version is None and kind in KINDS:
+        message, fix = "apiVersion is missing", f"add apiVersion: {API_VERSION}"
+        return KINDS[str(kind)], Finding("SPC122", message, locate(""), path="apiVersion", fix=fix)
+    if isinstance(version, str) and nearest(version.partition("/")[0], [API_VERSION.partition("/")[0]]):
+        message, fix = f"there is no apiVersion {shown(version)}", f"write {API_VERSION}"
+        finding = Finding("SPC122", message, locate("apiVersion"), path="apiVersion", fix=fix)
+        # The rest of the document is read as if the version were right.
+        data["apiVersion"] = API_VERSION
+        return (KINDS[kind], finding) if isinstance(kind, str) and kind in KINDS else (None, finding)
+    if version is None and kind is None and "spec" in data:
+        message, fix = "neither apiVersion nor kind", f"add apiVersion: {API_VERSION} and kind"
+        return None, Finding("SPC121", message, locate(""), fix=fix)
+    what = f"{kind} of {version}" if isinstance(version, str) and isinstance(kind, str) else "other YAML"
+    return None, _note(locate, f"not a spec, and not rendered: {what[:200]}")
+
+
+def _wrong_kind(locate: Locator, kind: object) -> Finding:
+    if kind is None:
+        message, near = "kind is missing", None
+    else:
+        message = f"there is no kind {shown(kind)}"
+        near = nearest(kind, KINDS) if isinstance(kind, str) else None
+    fix = f"write kind: {near}" if near else f"the kinds are {', '.join(KINDS)}"
+    message += f"; did you mean {near}?" if near else ""
+    return Finding("SPC121", message, locate("kind"), path="kind", fix=fix)
+
+
+def _note(locate: Locator, message: str) -> Finding:
+    return Finding("SPC123", message, locate(""), severity=Severity.NOTE, confidence=Confidence.STYLE)
+
+
+def _few(found: list[Finding], text: Text) -> Iterator[Finding]:
+    """At most a hundred findings of one document."""
+    yield from found[:_MAX_FINDINGS]
+    if len(found) > _MAX_FINDINGS:
+        more = f"{len(found) - _MAX_FINDINGS} more mistakes in this document"
+        yield Finding("SPC113", more, Source(text.file, text.place.line), fix="correct the first ones")

@@ -1,0 +1,218 @@
+"""What specs ask of machines: pools, slices, quotas and components that the named clusters must have."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from itertools import chain
+
+from blueprint.finding import Confidence, Finding, Severity, Source
+from blueprint.spec.cluster import Cluster, Components, NodePool
+from blueprint.spec.inference import InferenceService
+from blueprint.spec.nearest import nearest
+from blueprint.spec.platform import Document, Platform
+from blueprint.spec.team import Team
+from blueprint.spec.training import TrainingJob
+
+
+def machines(platform: Platform) -> Iterator[Finding]:
+    """Judge every wish for machines against the clusters whose specs are in order."""
+    clusters = {document.model.metadata.name: document.model for document in platform.clusters}
+    teams = {document.model.metadata.name: document.model for document in platform.teams}
+    for wish in chain(_quotas(platform), _runs(platform), _services(platform)):
+        on = [clusters[name] for name in wish.clusters if name in clusters]
+        bad = [*_pools(wish, on)]
+        yield from bad or _no_quota(wish, on, teams)
+    for document in platform.training_jobs:
+        yield from _placement(document, clusters)
+    yield from _promised(platform)
+    yield from _components(platform, clusters)
+
+
+@dataclass(frozen=True, slots=True)
+class _Wish:
+    """GPUs (or slices of one profile) of a pool on some clusters; `profile_path` is "" where no profile can be named.
+
+    `team` is None for a quota, which is not itself bound by one.
+    """
+
+    document: Document[Team] | Document[TrainingJob] | Document[InferenceService]
+    clusters: tuple[str, ...]
+    pool: str
+    pool_path: str
+    profile: str | None
+    profile_path: str
+    gpus: int
+    team: str | None
+
+    def finding(self, code: str, path: str, message: str, fix: str = "") -> Finding:
+        """A finding at one of the wish's fields."""
+        return Finding(code, message, self.document.locate(path), path=path, fix=fix)
+
+
+def _quotas(platform: Platform) -> Iterator[_Wish]:
+    for team in platform.teams:
+        for index, quota in enumerate(team.model.spec.quotas):
+            at = f"spec.quotas[{index}]"
+            yield _Wish(
+                team, (quota.cluster,), quota.pool, f"{at}.pool", quota.profile, f"{at}.profile", quota.gpus, None
+            )
+
+
+def _runs(platform: Platform) -> Iterator[_Wish]:
+    for job in platform.training_jobs:
+        spec = job.model.spec
+        yield _Wish(job, spec.clusters, spec.pool, "spec.pool", None, "", spec.gpus, spec.team)
+
+
+def _services(platform: Platform) -> Iterator[_Wish]:
+    for service in platform.services:
+        spec = service.model.spec
+        pool, profile = "spec.gpus.pool", "spec.gpus.profile"
+        yield _Wish(service, spec.clusters, spec.gpus.pool, pool, spec.gpus.profile, profile, 1, spec.team)
+
+
+def _pools(wish: _Wish, on: list[Cluster]) -> Iterator[Finding]:
+    """SPC204, SPC205, SPC211 and SPC216: the pool exists, and has what is asked for in that form."""
+    without = [cluster for cluster in on if cluster.spec.pool(wish.pool) is None]
+    if without:
+        near = nearest(wish.pool, sorted({pool.name for cluster in without for pool in cluster.spec.node_pools}))
+        message = f"there is no node pool {wish.pool} on {_names(without)}" + (
+            f"; did you mean {near}?" if near else ""
+        )
+        yield wish.finding("SPC204", wish.pool_path, message, f"write {near}" if near else "")
+        return
+    for cluster in on:
+        pool = cluster.spec.pool(wish.pool)
+        finding = _form(wish, pool, cluster) if pool else None
+        if finding is not None:
+            yield finding
+            return
+
+
+def _form(wish: _Wish, pool: NodePool, cluster: Cluster) -> Finding | None:
+    where = f"pool {pool.name} on {cluster.metadata.name}"
+    if wish.profile and pool.devices == "dra":
+        message = f"{where} hands out whole devices by Dynamic Resource Allocation: it has no slices"
+        return wish.finding("SPC211", wish.profile_path, message, "leave profile out, or choose another pool")
+    if wish.gpus and pool.gpus is None:
+        return wish.finding("SPC216", wish.pool_path, f"{where} has no GPUs", "choose a pool with GPUs")
+    mig = pool.gpus.mig if pool.gpus else None
+    if wish.profile and mig is None:
+        message = f"the GPUs of {where} are not cut into MIG slices"
+        return wish.finding("SPC205", wish.profile_path, message, "leave profile out, or choose another pool")
+    if wish.profile and mig and wish.profile not in mig.layout:
+        near = nearest(wish.profile, mig.layout)
+        message = f"{where} has no MIG slices {wish.profile}" + (f"; did you mean {near}?" if near else "")
+        return wish.finding("SPC205", wish.profile_path, message, f"the slices are {', '.join(mig.layout)}")
+    if not wish.profile and wish.gpus and mig and mig.strategy == "mixed":
+        message = f"the GPUs of {where} are cut into MIG slices: there are no whole ones"
+        fix = f"add profile, one of {', '.join(mig.layout)}" if wish.profile_path else "choose another pool"
+        return wish.finding("SPC205", wish.pool_path, message, fix)
+    return None
+
+
+def _no_quota(wish: _Wish, on: list[Cluster], teams: dict[str, Team]) -> Iterator[Finding]:
+    """SPC206: what runs is counted against a quota of its team."""
+    team = teams.get(wish.team or "")
+    if team is None:
+        return
+    wanted = [
+        cluster
+        for cluster in on
+        if not any(
+            (quota.cluster, quota.pool, quota.profile) == (cluster.metadata.name, wish.pool, wish.profile)
+            for quota in team.spec.quotas
+        )
+    ]
+    if wanted:
+        what = f"{wish.pool} ({wish.profile})" if wish.profile else wish.pool
+        message = (
+            f"team {team.metadata.name} has no quota for {what} on {_names(wanted)}: nothing there can be admitted"
+        )
+        yield wish.finding("SPC206", wish.pool_path, message, f"add one to the quotas of {team.metadata.name}")
+
+
+def _names(clusters: list[Cluster]) -> str:
+    return ", ".join(cluster.metadata.name for cluster in clusters)
+
+
+def _placement(document: Document[TrainingJob], clusters: dict[str, Cluster]) -> Iterator[Finding]:
+    """SPC215: a wish for racks or blocks means nothing where the pool does not say where its nodes stand."""
+    spec = document.model.spec
+    wishes = [field for field in ("required", "preferred") if getattr(spec.placement, field)]
+    for name in spec.clusters:
+        pool = clusters[name].spec.pool(spec.pool) if name in clusters else None
+        if wishes and pool is not None and not pool.racks:
+            path = f"spec.placement.{wishes[0]}"
+            message = f"pool {pool.name} on {name} has no racks: the wish cannot be kept"
+            fix = "say in the cluster's spec in which racks the nodes stand, or leave placement out"
+            yield Finding("SPC215", message, document.locate(path), path=path, fix=fix)
+            return
+
+
+def _promised(platform: Platform) -> Iterator[Finding]:
+    """SPC210: more nominal quota than machines; jobs would be admitted and wait for nodes."""
+    promises: dict[tuple[str, str, str | None], dict[str, int]] = defaultdict(dict)
+    for team in platform.teams:
+        for quota in team.model.spec.quotas:
+            shares = promises[quota.cluster, quota.pool, quota.profile]
+            shares[team.model.metadata.name] = shares.get(team.model.metadata.name, 0) + quota.gpus
+    for cluster in platform.clusters:
+        for index, pool in enumerate(cluster.model.spec.node_pools):
+            for profile, there in _capacity(pool).items():
+                shares = promises.get((cluster.model.metadata.name, pool.name, profile), {})
+                if sum(shares.values()) > there:
+                    path = f"spec.nodePools[{index}].nodes"
+                    unit = f"slices {profile}" if profile else "GPUs"
+                    whose = ", ".join(f"{name} {gpus}" for name, gpus in sorted(shares.items()))
+                    message = f"{sum(shares.values())} {unit} of {pool.name} are promised ({whose}), there are {there}"
+                    at, sure = cluster.locate(path), Confidence.LIKELY
+                    yield Finding("SPC210", message, at, Severity.WARNING, sure, path=path, fix="promise less")
+
+
+def _capacity(pool: NodePool) -> dict[str | None, int]:
+    """What the whole pool has, by MIG profile; under None whole GPUs, or all slices of strategy `single`."""
+    if pool.gpus is None:
+        return {}
+    gpus, mig = pool.nodes * pool.gpus.count, pool.gpus.mig
+    if mig is None or pool.devices == "dra":
+        return {None: gpus}
+    slices: dict[str | None, int] = {profile: gpus * number for profile, number in mig.layout.items()}
+    return slices if mig.strategy == "mixed" else {**slices, None: sum(slices.values())}
+
+
+def _components(platform: Platform, clusters: dict[str, Cluster]) -> Iterator[Finding]:
+    """SPC214: a spec that needs a component which a cluster does not have."""
+    for locate, path, names, component in _needed(platform):
+        lacking = [n for n in names if n in clusters and getattr(clusters[n].spec.components, component) is None]
+        if lacking:
+            alias = Components.model_fields[component].alias or component
+            message = f"this needs {alias}, which {', '.join(lacking)} does not have"
+            yield Finding(
+                "SPC214", message, locate(path), path=path, fix=f"add a version of {alias} to spec.components"
+            )
+
+
+def _needed(platform: Platform) -> Iterator[tuple[Callable[[str], Source], str, tuple[str, ...], str]]:
+    """Where something is asked for, on which clusters, and the component that provides it."""
+    for job in platform.training_jobs:
+        api = "training_operator" if job.model.spec.api == "PyTorchJob" else "trainer"
+        yield job.locate, "spec.api", job.model.spec.clusters, api
+    for service in platform.services:
+        spec = service.model.spec
+        if spec.gpus.nodes > 1:
+            yield service.locate, "spec.gpus.nodes", spec.clusters, "lws"
+        if spec.rollout:
+            yield service.locate, "spec.rollout", spec.clusters, "argo_rollouts"
+        if spec.replicas.scale_on:
+            yield service.locate, "spec.replicas.scaleOn", spec.clusters, "keda"
+    for policy in platform.policies:
+        on = policy.model.spec.clusters or tuple(d.model.metadata.name for d in platform.clusters)
+        for index, engine in enumerate(policy.model.spec.engines):
+            if engine != "ValidatingAdmissionPolicy":
+                yield policy.locate, f"spec.engines[{index}]", on, engine.lower()
+    for cluster in platform.clusters:
+        if cluster.model.spec.backup:
+            yield cluster.locate, "spec.backup", (cluster.model.metadata.name,), "velero"

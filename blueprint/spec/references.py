@@ -1,0 +1,193 @@
+"""What specs say of each other: names that must exist, and names that may exist once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from itertools import chain
+from typing import Final
+
+from blueprint.finding import Finding, Severity, Source
+from blueprint.spec.base import Model
+from blueprint.spec.inference import InferenceService
+from blueprint.spec.machines import machines
+from blueprint.spec.nearest import nearest
+from blueprint.spec.platform import Document, Platform
+from blueprint.spec.training import TrainingJob
+
+# Namespaces of Kubernetes itself (`kube-` is reserved: kubernetes.io/docs/concepts/overview/working-with-objects/
+# namespaces) and those that the charts of the components install into by default.
+_RESERVED_PREFIX: Final = "kube-"
+_RESERVED: Final = frozenset(
+    {
+        "argo-rollouts",
+        "argocd",
+        "cert-manager",
+        "default",
+        "gatekeeper-system",
+        "gpu-operator",
+        "istio-ingress",
+        "istio-system",
+        "keda",
+        "kubeflow",
+        "kubeflow-system",
+        "kueue-system",
+        "kyverno",
+        "lws-system",
+        "monitoring",
+        "nvidia-dra-driver-gpu",
+        "velero",
+    }
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Declared:
+    """Every kind and name that some document bears, also one with mistakes, and where.
+
+    `complete` is False where a document could not be read: then nobody can say that a name does not exist.
+    """
+
+    places: Mapping[tuple[str, str], Source]
+    complete: bool = True
+
+    def names(self, kind: str) -> list[str]:
+        """The names of a kind, sorted."""
+        return sorted(name for of, name in self.places if of == kind)
+
+    def lacks(self, kind: str, name: str) -> bool:
+        """Whether nothing of that kind and name exists, for certain."""
+        return self.complete and (kind, name) not in self.places
+
+
+def check(platform: Platform, declared: Declared) -> Iterator[Finding]:
+    """Judge the platform as a whole; documents with mistakes of their own count as existing and are not judged."""
+    return chain(
+        _exist(platform, declared),
+        _once(platform),
+        _namespaces(platform),
+        _one_delivery(platform, declared),
+        _promotion(platform, declared),
+        machines(platform),
+    )
+
+
+def _exist(platform: Platform, declared: Declared) -> Iterator[Finding]:
+    """SPC202 and SPC203: clusters and teams that specs name."""
+
+    def known(code: str, kind: str, name: str, at: Callable[[str], Source], path: str) -> Iterator[Finding]:
+        if declared.lacks(kind, name):
+            near = nearest(name, declared.names(kind))
+            fix = (
+                f"write {near}"
+                if near
+                else f"there are {', '.join(declared.names(kind))}"
+                if declared.names(kind)
+                else ""
+            )
+            message = f"there is no {kind} {name}" + (f"; did you mean {near}?" if near else "")
+            yield Finding(code, message, at(path), path=path, fix=fix)
+
+    for team in platform.teams:
+        for index, quota in enumerate(team.model.spec.quotas):
+            yield from known("SPC202", "Cluster", quota.cluster, team.locate, f"spec.quotas[{index}].cluster")
+    runs: list[Document[TrainingJob] | Document[InferenceService]] = [*platform.training_jobs, *platform.services]
+    for work in (*runs, *platform.policies):
+        for index, cluster in enumerate(work.model.spec.clusters):
+            yield from known("SPC202", "Cluster", cluster, work.locate, f"spec.clusters[{index}]")
+    for run in runs:
+        yield from known("SPC203", "Team", run.model.spec.team, run.locate, "spec.team")
+    for delivery in platform.deliveries:
+        for stage, clusters in enumerate(delivery.model.spec.promotion):
+            for index, cluster in enumerate(clusters):
+                yield from known("SPC202", "Cluster", cluster, delivery.locate, f"spec.promotion[{stage}][{index}]")
+    for service in platform.services:
+        for cluster in service.model.spec.replicas_on:
+            if cluster not in service.model.spec.clusters:
+                path = f"spec.replicasOn.{cluster}"
+                message = f"{service.model.metadata.name} does not run on {cluster}"
+                yield Finding(
+                    "SPC202", message, service.locate(path), path=path, fix="add it to clusters, or delete this"
+                )
+
+
+def _once(platform: Platform) -> Iterator[Finding]:
+    """SPC212: lists whose entries are told apart by a key."""
+    for team in platform.teams:
+        keys = [(q.cluster, q.pool, q.profile) for q in team.model.spec.quotas]
+        yield from _repeated(team, "spec.quotas", keys)
+    runs: list[Document[TrainingJob] | Document[InferenceService]] = [*platform.training_jobs, *platform.services]
+    for run in (*runs, *platform.policies):
+        yield from _repeated(run, "spec.clusters", run.model.spec.clusters)
+    for job in platform.training_jobs:
+        yield from _repeated(job, "spec.datasets", [data.name for data in job.model.spec.datasets])
+        yield from _repeated(job, "spec.datasets", [data.path.rstrip("/") for data in job.model.spec.datasets])
+    for service in platform.services:
+        yield from _repeated(service, "spec.adapters", [adapter.name for adapter in service.model.spec.adapters])
+    for policy in platform.policies:
+        yield from _repeated(policy, "spec.variables", [variable.name for variable in policy.model.spec.variables])
+    for delivery in platform.deliveries:
+        seen = set[str]()
+        for stage, clusters in enumerate(delivery.model.spec.promotion):
+            for index, cluster in enumerate(clusters):
+                if cluster in seen:
+                    yield _second(delivery, f"spec.promotion[{stage}][{index}]", cluster)
+                seen.add(cluster)
+
+
+def _repeated(document: Document[Model], path: str, keys: Iterable[Hashable]) -> Iterator[Finding]:
+    seen = set[Hashable]()
+    for index, key in enumerate(keys):
+        if key in seen:
+            parts = key if isinstance(key, tuple) else (key,)
+            yield _second(document, f"{path}[{index}]", " ".join(str(part) for part in parts if part is not None))
+        seen.add(key)
+
+
+def _second(document: Document[Model], path: str, what: str) -> Finding:
+    message = f"{what} stands here a second time"
+    return Finding("SPC212", message, document.locate(path), path=path, fix="keep one of the two")
+
+
+def _namespaces(platform: Platform) -> Iterator[Finding]:
+    """SPC207 and SPC208: a team's namespace is its own, and nobody else's."""
+    system = _RESERVED | {delivery.model.spec.namespace for delivery in platform.deliveries}
+    for cluster in platform.clusters:
+        system |= {cluster.model.spec.monitoring.namespace}
+        gateway = cluster.model.spec.gateway
+        system |= {gateway.name.partition("/")[0]} if gateway and "/" in gateway.name else set()
+    owners: dict[str, str] = {}
+    for team in platform.teams:
+        name, namespace = team.model.metadata.name, team.model.namespace
+        path = "spec.namespace" if team.model.spec.namespace else "metadata.name"
+        owner = owners.setdefault(namespace, name)
+        if owner != name:
+            message = f"namespace {namespace} already belongs to team {owner}"
+            yield Finding("SPC207", message, team.locate(path), path=path, fix="give each team its own namespace")
+        if namespace in system or namespace.startswith(_RESERVED_PREFIX):
+            message = f"namespace {namespace} is reserved for the platform"
+            yield Finding("SPC208", message, team.locate(path), path=path, fix="choose another spec.namespace")
+
+
+def _one_delivery(platform: Platform, declared: Declared) -> Iterator[Finding]:
+    """SPC209: a platform is clusters and the one way in which they get their tree."""
+    if declared.complete:
+        for kind, folder in (("Cluster", "clusters"), ("Delivery", "argocd")):
+            if not declared.names(kind):
+                yield Finding("SPC209", f"the platform has no {kind}", Source(folder), fix=f"write one in {folder}/")
+    for extra in platform.deliveries[1:]:
+        first = platform.deliveries[0]
+        message = f"a second Delivery; {first.model.metadata.name} in {first.source} is one already"
+        yield Finding("SPC209", message, extra.source, path="kind", fix="keep one of the two")
+
+
+def _promotion(platform: Platform, declared: Declared) -> Iterator[Finding]:
+    """SPC213: with an order of promotion, a cluster outside of it is never reached."""
+    for delivery in platform.deliveries:
+        order = set(chain.from_iterable(delivery.model.spec.promotion))
+        left_out = [name for name in declared.names("Cluster") if name not in order]
+        if order and left_out:
+            path = "spec.promotion"
+            message = f"no step promotes to {', '.join(left_out)}"
+            at = delivery.locate(path)
+            yield Finding("SPC213", message, at, Severity.WARNING, path=path, fix="add a step, or leave promotion out")
