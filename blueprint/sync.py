@@ -13,7 +13,8 @@ from enum import StrEnum
 from itertools import groupby
 from typing import Any
 
-from blueprint.catalog.gating import Gate, Gates, kind_rank, stalls
+from blueprint.catalog.argocd import sync_rank
+from blueprint.catalog.gating import Gate, Gates, stalls
 from blueprint.finding import Ref
 from blueprint.objects import Manifest
 
@@ -111,7 +112,7 @@ class _Task:
     name: str
 
     def key(self) -> tuple[int, int, int, str, str]:
-        return _PHASES[self.phase], self.wave, kind_rank(self.manifest.kind), self.name, self.namespace
+        return _PHASES[self.phase], self.wave, sync_rank(self.manifest.kind), self.name, self.namespace
 
 
 def _annotations(body: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -7,16 +7,12 @@ from dataclasses import dataclass
 from enum import StrEnum
 from fnmatch import fnmatchcase
 from functools import cache
-from importlib import resources
 from typing import Any
 
-import yaml_rs
-
+from blueprint.catalog.argocd import GroupKind
+from blueprint.catalog.tables import table
 from blueprint.finding import Ref
 from blueprint.objects import Manifest
-
-GroupKind = tuple[str, str]
-"""The group ("" for the core group) and the kind."""
 
 
 class Gate(StrEnum):
@@ -56,13 +52,6 @@ def _matches(known: frozenset[GroupKind], group: str, kind: str) -> bool:
     return any("*" in g + k and fnmatchcase(group, g) and fnmatchcase(kind, k) for g, k in known)
 
 
-@cache
-def _table() -> dict[str, Any]:
-    table = yaml_rs.loads(resources.files("blueprint.catalog").joinpath("data/sync.yaml").read_text("utf-8"))
-    assert isinstance(table, dict)  # noqa: S101 - our own file
-    return table
-
-
 def group_kind(text: str) -> GroupKind:
     """`Job.batch` → ("batch", "Job"); `Pod` → ("", "Pod")."""
     kind, _, group = text.partition(".")
@@ -71,18 +60,7 @@ def group_kind(text: str) -> GroupKind:
 
 @cache
 def _kinds(section: str) -> frozenset[GroupKind]:
-    return frozenset(group_kind(row) for row in _table()[section])
-
-
-@cache
-def _ranks() -> dict[str, int]:
-    return {kind: rank for rank, kind in enumerate(_table()["kind_order"])}
-
-
-def kind_rank(kind: str) -> int:
-    """The place of a kind (of any group) in the order in which Argo CD writes one wave; unlisted kinds come last."""
-    ranks = _ranks()
-    return ranks.get(kind, len(ranks))
+    return frozenset(group_kind(row) for row in table("sync")[section])
 
 
 def exists_is_enough(group: str, kind: str) -> bool:
@@ -98,12 +76,12 @@ def tolerates_absence(group: str, kind: str) -> bool:
 @cache
 def standing_namespaces() -> frozenset[str]:
     """The namespaces that every cluster has."""
-    return frozenset(_table()["namespaces"])
+    return frozenset(table("sync")["namespaces"])
 
 
 def maker(ref: Ref) -> Ref | None:
     """The object whose controller makes the CRD of this object's kind (ConstraintTemplate for constraints), or None."""
-    for row in _table()["made_by"]:
+    for row in table("sync")["made_by"]:
         if row["group"] == ref.group:
             group, kind = group_kind(row["maker"])
             return Ref(group, kind, "", ref.kind.lower())
@@ -114,14 +92,16 @@ def maker(ref: Ref) -> Ref | None:
 def options(group: str, kind: str) -> tuple[str, ...]:
     """The sync options that protect the objects of a kind (`Prune=confirm`), in a fixed order."""
     key = f"{kind}.{group}" if group else kind
-    return tuple(_table()["options"].get(key, ()))
+    return tuple(table("sync")["options"].get(key, ()))
 
 
 @cache
 def _stalls(group: str, kind: str) -> tuple[dict[str, Any], ...]:
     queued = (group, kind) in _kinds("queued")
     return tuple(
-        row for row in _table()["stalls"] if (group_kind(row["kind"]) == (group, kind) if "kind" in row else queued)
+        row
+        for row in table("sync")["stalls"]
+        if (group_kind(row["kind"]) == (group, kind) if "kind" in row else queued)
     )
 
 
