@@ -57,7 +57,9 @@ def findings(error: ValidationError, model: type[Model], text: Text) -> Iterator
     # A union reports once for each alternative: what our own readers say of units helps more than a type's name.
     for detail in sorted(details, key=lambda d: d["type"] != "value_error"):
         path = _path(detail, text.place)
-        if path in said or any(path[: len(tainted)] == tainted for tainted in text.tainted):
+        # A list whose entries are wrong counts as short of entries, too.
+        short = detail["type"] == "too_short" and len(detail["input"]) >= (detail.get("ctx") or {})["min_length"]
+        if short or path in said or any(path[: len(tainted)] == tainted for tainted in text.tainted):
             continue
         said.add(path)
         yield _finding(detail, path, model, text)
@@ -76,6 +78,8 @@ def _finding(detail: ErrorDetails, path: tuple[Segment, ...], model: type[Model]
     found, place = text.place.deepest(path)
     code, message, fix = _explain(detail, path, model, place)
     is_key = code in (UNKNOWN, MISSING) or detail["loc"][-1:] == ("[key]",) or len(found) < len(path)
+    # A mapping or list below its key is better known by the key.
+    is_key = is_key or place.line != place.key_line
     at = (place.key_line, place.key_column) if is_key else (place.line, place.column)
     return Finding(code, message, Source(text.file, *at), path=written(path), fix=fix)
 

@@ -207,7 +207,7 @@ class _Builder:
         if frame is not None:
             if self._path() not in self._text.tainted:
                 fix = 'quote it where it is text, such as "{{ name }}"'
-                self._text.report("SPC109", self._path(), at, "a key is a string, not a mapping or a list", fix)
+                self._text.report("SPC109", self._path(), at, "a key is text, not a mapping or a list", fix)
             # Below a key that is none, nothing more is worth saying.
             self._text.tainted.update((self._path(), self._path("")))
             frame.key, frame.skip = "", True
@@ -305,7 +305,7 @@ class _Builder:
         words = surprise(text)
         if not is_string:
             what = f"without quotes {text[:40]} is none" if text else "this one is empty"
-            self._text.report("SPC109", path, at, f"a key is a string: {what}", f'write "{text[:40]}"')
+            self._text.report("SPC109", path, at, f"a key is text: {what}", f'write "{text[:40]}"')
         elif words:
             self._text.report("SPC110", path, at, f"the key {text} is {words}", f'write "{text}"')
         else:

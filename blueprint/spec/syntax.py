@@ -28,6 +28,7 @@ _MEANINGS: Final = {
         "no key where one is expected: the indentation does not fit, or a quote or bracket is missing",
         "align the key with its neighbours",
     ),
+    "did not find expected node content": ("a value is missing, or begins with a character that YAML uses", "quote it"),
     "did not find expected '-' indicator": ("this line is not part of the list above", "align the '-' of all items"),
     "did not find expected ',' or ']'": ("this list is not closed, or a comma is missing", "write [a, b]"),
     "did not find expected ',' or '}'": ("this mapping is not closed, or a comma is missing", "write {a: 1, b: 2}"),
@@ -41,6 +42,7 @@ _MEANINGS: Final = {
 # Where the mistake began, rather than where the parser gave up.
 _FROM_THE_START: Final = frozenset(
     {
+        "could not find expected ':'",
         "did not find expected ',' or ']'",
         "did not find expected ',' or '}'",
         "found unexpected end of stream",
