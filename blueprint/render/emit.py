@@ -31,6 +31,9 @@ _PLAIN = re.compile(
 # Words that some reader takes for a boolean, a null or a number, in any case of letters.
 _WORD = re.compile(r"y|n|yes|no|on|off|true|false|null|[+-]?\.?(?:inf|nan|infinity)", re.IGNORECASE | re.ASCII)
 _LONGEST_WORD = len("-.infinity")
+# Numbers that every reader takes for the same number; a text that begins like one and is neither is of two meanings.
+_NUMBER = re.compile(r"-?(?:0|[1-9][0-9]{0,17})(?:\.[0-9]+)?", re.ASCII)
+_NUMERIC_START = tuple("0123456789+-.")
 
 # Written as they are between quotes. The rest is escaped: controls, spaces that look like others, line separators,
 # marks that turn the direction of text, private use, everything without a glyph. The set is written down, not asked
@@ -53,6 +56,16 @@ def plain(text: str) -> bool:
     if len(text) <= _LONGEST_WORD and _WORD.fullmatch(text):
         return False
     return _PLAIN.fullmatch(text) is not None
+
+
+def ambiguous(text: str) -> bool:
+    """Whether readers disagree about the unquoted text: `yes`, `0777`, `1e3`, `1:30`, `2026-11-30`, `=`, `<<`.
+
+    Numbers in the form that `emit` writes, `true`, `false` and `null` are the same to all, and so is ordinary text.
+    """
+    if _WORD.fullmatch(text):
+        return text.lower() not in ("true", "false", "null")
+    return text in ("=", "<<") or (text[:1] in _NUMERIC_START and not plain(text) and not _NUMBER.fullmatch(text))
 
 
 def _escape(match: re.Match[str]) -> str:
@@ -105,7 +118,7 @@ def _bare(value: object) -> str:
         return "null"
     if isinstance(value, int | float):
         return _number(value)
-    raise TypeError(f"a {type(value).__name__} is no JSON value")
+    raise TypeError(f"{type(value).__name__} is no JSON type")
 
 
 def _literal(text: str, pad: str) -> str | None:
@@ -119,7 +132,7 @@ def _literal(text: str, pad: str) -> str | None:
 
 def _key(key: object, pad: str) -> str:
     if not isinstance(key, str):
-        raise TypeError(f"the key {key!r} is a {type(key).__name__}, not a string")
+        raise TypeError(f"the key {key!r} is no string")
     if len(key) <= _SHORT:
         return _label(key)
     text = key if plain(key) else quote(key)
@@ -241,5 +254,5 @@ def flow(value: object) -> str:
 
 def _flow_key(key: object) -> str:
     if not isinstance(key, str):
-        raise TypeError(f"the key {key!r} is a {type(key).__name__}, not a string")
+        raise TypeError(f"the key {key!r} is no string")
     return flow(key)

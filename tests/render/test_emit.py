@@ -200,10 +200,10 @@ def test_top_level_scalars():
 @pytest.mark.parametrize(
     ("obj", "error", "message"),
     [
-        ({"a": [{"b": {1}}]}, TypeError, r"a\[0\]\.b: a set is no JSON value"),
-        ({"a": {3: "x"}}, TypeError, "a: .*key 3 is a int"),
+        ({"a": [{"b": {1}}]}, TypeError, r"a\[0\]\.b: set is no JSON type"),
+        ({"a": {3: "x"}}, TypeError, "a: the key 3 is no string"),
         ({"a": {1: "x", "b": 1}}, TypeError, "a: "),
-        ({"a": b"x"}, TypeError, "a: a bytes"),
+        ({"a": b"x"}, TypeError, "a: bytes is no"),
         ({"a": "x\ud800"}, ValueError, "a: half of a surrogate pair"),
         ({"a": float("nan")}, ValueError, "a: nan is no JSON number"),
         ({"a": [2**64]}, ValueError, r"a\[0\]: .* 64 bits"),

@@ -1,0 +1,287 @@
+"""Templates: one Jinja2 file per kind of object, read from the user's folder first and then from ours.
+
+A template is YAML with Jinja tags. Each `{{ expression }}` becomes JSON, which is a whole YAML value, so nothing needs
+quoting or indenting and no value can leave its place. An entry of a map whose value is null is left out, which is how
+a template says "only if". Filters, loops and sizes are bounded (`blueprint.render.sandbox`).
+"""
+
+from __future__ import annotations
+
+import difflib
+import hashlib
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml_rs
+from jinja2 import TemplateNotFound, TemplateSyntaxError
+from jinja2.exceptions import SecurityError, UndefinedError
+
+from blueprint.errors import UsageError
+from blueprint.finding import Finding, Source
+from blueprint.render.sandbox import NotJSONError, RunawayError, Sandbox, places
+from blueprint.render.shape import faults
+
+SUFFIX = ".yaml.j2"
+_MAX_FILE = 256 * 1024
+_LINE = re.compile(r"\bline (\d+)")
+_UNDEFINED = re.compile(r"^'(\w+)' is undefined$")
+
+
+class TemplateProblem(Exception):
+    """A template cannot be rendered; `finding` says why, at the line of the template."""
+
+    def __init__(self, finding: Finding) -> None:
+        super().__init__(finding.message)
+        self.finding = finding
+
+
+@dataclass(frozen=True, slots=True)
+class _File:
+    """A template file: where it is and what it says, or why it cannot be read."""
+
+    path: str
+    text: str
+    fault: str = ""
+
+
+def shipped_folder() -> Path:
+    """The folder of our own templates: inside the installed package, else at the top of the repository."""
+    package = Path(__file__).parents[1]
+    installed = package / "_data" / "templates"
+    return installed if installed.is_dir() else package.parent / "templates"
+
+
+class Templates:
+    """All templates by name; of two files of the same name the one in the earlier folder counts.
+
+    `folders` are the user's, first things first; ours comes last unless `shipped` is another folder. A folder that is
+    not there raises UsageError. Instances are not to be shared between threads.
+    """
+
+    def __init__(self, folders: Sequence[Path] = (), *, shipped: Path | None = None) -> None:
+        self._files: dict[str, _File] = {}
+        for folder in (*folders, shipped or shipped_folder()):
+            for name, file in _read_folder(folder):
+                self._files.setdefault(name, file)
+        self._sources = {name + SUFFIX: (file.text, file.path) for name, file in self._files.items()}
+        self._sandbox = Sandbox(self._sources, self._refuse)
+
+    def names(self) -> list[str]:
+        """The names that `render` knows, sorted."""
+        return sorted(self._files)
+
+    def digest(self) -> str:
+        """SHA-256 over the names and texts of all templates that count; the same on every machine."""
+        digest = hashlib.sha256()
+        for name in self.names():
+            text = self._files[name].text.encode()
+            digest.update(f"{name}\0{len(text)}\0".encode() + text)
+        return digest.hexdigest()
+
+    def check(self) -> list[Finding]:
+        """What is wrong with any template without rendering it: its file, its shape, its syntax."""
+        findings: list[Finding] = []
+        for name in self.names():
+            found = self._faults(name)
+            if not found:
+                try:
+                    self._sandbox.get_template(name + SUFFIX)
+                except (TemplateSyntaxError, TemplateProblem) as error:
+                    found = [self._finding(name, error, None, {})]
+            findings += found
+        return findings
+
+    def render(self, kind: str, /, *, source: Source | None = None, **values: object) -> dict[str, Any]:
+        """Render the template named `kind` to plain data: a map with string keys, without null entries.
+
+        `source` is the place in the spec that asks for the object; findings name it. Raises TemplateProblem.
+        """
+        if kind not in self._files:
+            close = difflib.get_close_matches(kind, self._files, 1)
+            fix = f"did you mean {close[0]}?" if close else "templates are called <Kind>.yaml.j2"
+            raise TemplateProblem(Finding("TPL101", f"there is no template for {kind}", source, fix=fix))
+        try:
+            text = self._sandbox.text(kind + SUFFIX, values)
+        except Exception as error:
+            raise TemplateProblem(self._finding(kind, error, source, values)) from None
+        return self._read(kind, text, source, values)
+
+    def _read(self, kind: str, text: str, source: Source | None, values: Mapping[str, object]) -> dict[str, Any]:
+        """Parse rendered text; `values` are there to find the line of the template again after a failure."""
+        try:
+            # With `parse_datetime` yaml_rs 0.1.6 makes dates of quoted strings, too.
+            body = yaml_rs.loads(text, parse_datetime=False)
+        except yaml_rs.YAMLDecodeError as error:
+            said = str(error)
+            line = int(found[1]) if (found := _LINE.search(said)) else _repeated_key(text)
+            message = f"the rendered text is no YAML: {said.splitlines()[-1].strip()}"
+            if line:
+                message += f" (rendered line {line}: {text.splitlines()[line - 1].strip()[:80]!r})"
+            where = self._origin(kind, values, line)
+            raise TemplateProblem(_problem("TPL107", message, where, source)) from None
+        if not isinstance(body, dict) or not body:
+            what = {dict: "an empty map", list: "a list or several documents", type(None): "nothing"}.get(
+                type(body), "a single value"
+            )
+            where = Source(self._files[kind].path)
+            raise TemplateProblem(_problem("TPL108", f"the template renders {what}, not one map", where, source))
+        try:
+            return {key: _tidy(child, key) for key, child in _entries(body, "")}
+        except _NoKey as error:
+            where = Source(self._files[kind].path)
+            message = f"the key {error.args[1]!r} under {error.args[0] or 'the top'} is no string"
+            raise TemplateProblem(_problem("TPL108", message, where, source, "quote the key")) from None
+
+    def _refuse(self, name: str) -> None:
+        """Called before a template is compiled: a file that cannot be read or has a wrong shape is not."""
+        if found := self._faults(name.removesuffix(SUFFIX)):
+            raise TemplateProblem(found[0])
+
+    def _faults(self, name: str) -> list[Finding]:
+        file = self._files[name]
+        if file.fault:
+            return [Finding("TPL113", f"the template cannot be used: {file.fault}", Source(file.path))]
+        try:
+            found = faults(self._sandbox.lex(file.text))
+        except TemplateSyntaxError:
+            return []  # compiling says it with the right line
+        return [Finding(f.code, f.message, Source(file.path, f.line), fix=f.fix) for f in found]
+
+    def _finding(self, kind: str, error: Exception, source: Source | None, values: Mapping[str, object]) -> Finding:
+        """What a failure of Jinja means to a person, at the line of the template where it happened."""
+        if isinstance(error, TemplateProblem):
+            return _problem_of(error.finding, source)
+        where = self._line_of(error) or Source(self._files[kind].path)
+        fix = ""
+        match error:
+            case TemplateNotFound():
+                code, message = "TPL101", f"the template includes {error.name!r}, which is not there"
+            case TemplateSyntaxError():
+                code, message = "TPL102", f"the template is no valid Jinja: {error.message}"
+                where = Source(error.filename or where.file, error.lineno)
+            case SecurityError():
+                code, message = "TPL104", f"the template may not do that: {error}"
+            case UndefinedError():
+                code, message = "TPL103", f"the template uses something that is not there: {error}"
+                fix = _missing(str(error), values)
+            case NotJSONError():
+                code, message = "TPL106", f"the expression has no JSON value: {error}"
+            case RunawayError() | OverflowError():
+                code, message = "TPL105", f"the template does not come to an end: {error}"
+            case RecursionError() | MemoryError():
+                code, message = "TPL105", "the template does not come to an end: it calls or includes itself"
+            case _:
+                code, message = "TPL114", f"the template fails: {type(error).__name__}: {error}"
+        return _problem(code, message, where, source, fix)
+
+    def _line_of(self, error: Exception) -> Source | None:
+        """The innermost template line of a traceback, which Jinja has rewritten to template files."""
+        known = {path for _, path in self._sources.values()}
+        found, trace = None, error.__traceback__
+        while trace is not None:
+            if (file := trace.tb_frame.f_code.co_filename) in known:
+                found = Source(file, trace.tb_lineno)
+            trace = trace.tb_next
+        return found
+
+    def _origin(self, kind: str, values: Mapping[str, object], line: int) -> Source:
+        """The template line that wrote a line of the rendered text: rendered again, with marks."""
+        if line:
+            marks = places(Sandbox(self._sources, marked=True).text(kind + SUFFIX, values))
+            for mark in marks[line - 1 :]:
+                if mark:
+                    name, _, number = mark.rpartition(":")
+                    return Source(self._sources[name][1], int(number))
+        return Source(self._files[kind].path)
+
+
+class _NoKey(Exception):
+    """A key that is no string: path of the map, key."""
+
+
+def _tidy(value: Any, path: str) -> Any:  # noqa: ANN401 - any JSON value in, the same kind of value out
+    """Leave out map entries whose value is null, at every depth; refuse keys that are no strings."""
+    if isinstance(value, dict):
+        return {key: _tidy(child, f"{path}.{key}") for key, child in _entries(value, path)}
+    if isinstance(value, list):
+        return [_tidy(item, f"{path}[{index}]") for index, item in enumerate(value)]
+    return value
+
+
+def _entries(value: dict[Any, Any], path: str) -> Iterator[tuple[str, Any]]:
+    for key, child in value.items():
+        if type(key) is not str:
+            raise _NoKey(path, key)
+        if child is not None:
+            yield key, child
+
+
+def _read_folder(folder: Path) -> Iterable[tuple[str, _File]]:
+    if not folder.is_dir():
+        raise UsageError("there is no such folder of templates", where=str(folder))
+    inside = folder.resolve()
+    seen: dict[str, str] = {}
+    for path in sorted(folder.iterdir()):
+        if not path.name.endswith(SUFFIX):
+            continue
+        name = path.name.removesuffix(SUFFIX)
+        twin = seen.setdefault(name.lower(), name)
+        if twin != name:
+            yield name, _File(str(path), "", f"{twin}{SUFFIX} differs only in the case of letters")
+        elif not path.resolve().is_relative_to(inside):
+            yield name, _File(str(path), "", "it is a link that leads out of its folder")
+        else:
+            yield name, _read_file(path)
+
+
+def _read_file(path: Path) -> _File:
+    try:
+        if path.stat().st_size > _MAX_FILE:
+            return _File(str(path), "", f"it is larger than {_MAX_FILE // 1024} KiB")
+        # `read_text` turns CRLF into LF, so that the digest does not depend on how Git checked the file out.
+        text = path.read_text(encoding="utf-8-sig")
+    except UnicodeDecodeError as error:
+        return _File(str(path), "", f"byte {error.start} is not UTF-8")
+    except OSError as error:
+        return _File(str(path), "", error.strerror or "it cannot be read")
+    fault = "it holds control characters" if re.search("[\0-\x08\x0b\x0c\x0e-\x1f\x7f]", text) else ""
+    return _File(str(path), "" if fault else text, fault)
+
+
+def _problem(code: str, message: str, where: Source, source: Source | None, fix: str = "") -> Finding:
+    return _problem_of(Finding(code, message, where, fix=fix), source)
+
+
+def _problem_of(finding: Finding, source: Source | None) -> Finding:
+    """The same finding, naming the place in the spec that asked for the object."""
+    if source is None:
+        return finding
+    return Finding(finding.code, f"{finding.message} (rendering {source})", finding.source, fix=finding.fix)
+
+
+def _missing(message: str, values: Mapping[str, object]) -> str:
+    name = _UNDEFINED.match(message)
+    close = difflib.get_close_matches(name[1], values, 1) if name else []
+    return f"did you mean {close[0]}?" if close else ""
+
+
+def _repeated_key(text: str) -> int:
+    """The line of the first key that is written twice in one map; 0 where there is none."""
+    import yaml
+
+    stack = [yaml.compose(text, yaml.CSafeLoader)]
+    while stack:
+        node = stack.pop()
+        if isinstance(node, yaml.SequenceNode):
+            stack += reversed(node.value)
+        elif isinstance(node, yaml.MappingNode):
+            seen = set()
+            for key, child in node.value:
+                if key.value in seen:
+                    return int(key.start_mark.line) + 1
+                seen.add(key.value if isinstance(key.value, str) else id(key))
+                stack.append(child)
+    return 0
