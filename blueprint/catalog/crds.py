@@ -18,6 +18,7 @@ from blueprint.catalog.sharing import share
 Path = tuple[str, ...]
 Schema = dict[str, Any]
 Record = dict[str, Any]
+Json = Any  # what JSON can hold
 
 ITEM = "[]"
 VALUE = "{}"

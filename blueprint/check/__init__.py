@@ -1,0 +1,91 @@
+"""Objects to findings. Every check takes objects and what the catalog knows; none reads a spec.
+
+`validate` is the entry. A rule on one object is a function in `OBJECT_RULES`, one on a whole tree is in `TREE_RULES`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+from blueprint.catalog.schemas import Kind, SchemaPack
+from blueprint.check.cel import Rules, Skipped
+from blueprint.check.schema import Checker, unknown
+from blueprint.check.updates import immutable
+from blueprint.finding import Finding
+from blueprint.objects import Manifest
+
+ObjectRule = Callable[[Manifest, Kind | None], Iterable[Finding]]
+TreeRule = Callable[[Sequence[Manifest]], Iterable[Finding]]
+
+OBJECT_RULES: tuple[ObjectRule, ...] = ()
+TREE_RULES: tuple[TreeRule, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What a validation found, and what it could not do.
+
+    `skipped` are CEL rules that no engine here evaluates; `unknown` counts objects of kinds without a schema.
+    """
+
+    findings: list[Finding]
+    skipped: list[Skipped]
+    objects: int
+    unknown: int
+
+
+class Validator:
+    """Validates objects with everything compiled so far; use one for many objects."""
+
+    def __init__(self, pack: SchemaPack, rules: Iterable[ObjectRule] = OBJECT_RULES) -> None:
+        self.checker = Checker(pack)
+        self.cel = Rules()
+        self._rules = tuple(rules)
+
+    def create(self, manifest: Manifest) -> list[Finding]:
+        """What a server would refuse, and what is doubtful, when the object is created."""
+        kind = self.checker.kind_of(manifest)
+        if kind is None:
+            found = list(unknown(manifest, self.checker.pack))
+        else:
+            seen, found = self.checker.check(manifest, kind)
+            # The server, too, judges by CEL only what fits the schema.
+            if kind.rules and not any(finding.fails for finding in found):
+                found += self.cel.check(manifest, kind, seen)
+        for rule in self._rules:
+            found += rule(manifest, kind)
+        return found
+
+    def update(self, new: Manifest, old: Manifest) -> list[Finding]:
+        """What a server would refuse when `new` replaces `old`, the same object in the same version."""
+        kind = self.checker.kind_of(new)
+        if kind is None:
+            return self.create(new)
+        seen, found = self.checker.check(new, kind)
+        before = self.checker.seen(kind, old.body)
+        if not any(finding.fails for finding in found):
+            found += self.cel.check(new, kind, seen, before)
+        found += immutable(new, kind, seen, before)
+        for rule in self._rules:
+            found += rule(new, kind)
+        return found
+
+
+def validate(
+    manifests: Sequence[Manifest],
+    pack: SchemaPack,
+    *,
+    rules: Iterable[ObjectRule] = OBJECT_RULES,
+    tree_rules: Iterable[TreeRule] = TREE_RULES,
+) -> Outcome:
+    """Judge every object by itself, then the objects together; CRDs among them extend the pack."""
+    validator = Validator(pack.with_crds(manifests), rules)
+    findings: list[Finding] = []
+    missing = 0
+    for manifest in manifests:
+        missing += validator.checker.kind_of(manifest) is None
+        findings += validator.create(manifest)
+    for rule in tree_rules:
+        findings += rule(manifests)
+    return Outcome(findings, list(validator.cel.skipped), len(manifests), missing)
