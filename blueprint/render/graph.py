@@ -45,7 +45,7 @@ def graph(items: Sequence[Item], refs: list[Ref], outside: Collection[Ref]) -> G
             kinds.setdefault(_defined(item.manifest), number)
     for number, item in enumerate(items):
         ref = refs[number]
-        _link(result, number, item, index, outside)
+        _link(result, number, items, index, outside)
         crd = kinds.get((ref.group, ref.kind))
         if crd is not None:
             result.edges.append((crd, number, _weight(refs[crd], ref)))
@@ -53,8 +53,8 @@ def graph(items: Sequence[Item], refs: list[Ref], outside: Collection[Ref]) -> G
     return result
 
 
-def _link(result: Graph, number: int, item: Item, index: dict[Ref, int], outside: Collection[Ref]) -> None:
-    ref = result.refs[number]
+def _link(result: Graph, number: int, items: Sequence[Item], index: dict[Ref, int], outside: Collection[Ref]) -> None:
+    ref, item = result.refs[number], items[number]
     seen = {number}
     for need in _stated(item, ref):
         target = need.ref if isinstance(need, External) else need
@@ -73,8 +73,11 @@ def _link(result: Graph, number: int, item: Item, index: dict[Ref, int], outside
             continue
         seen.add(needed)
         target = reference.target
+        claim = (target.group, target.kind) == _CLAIM
+        if claim and items[needed].application != item.application:
+            continue  # a pod waits for its claim by itself, so Applications with claims need not come first
         result.edges.append((needed, number, 0 if follows else _weight(target, ref)))
-        if runs_pods and (target.group, target.kind) == _CLAIM:
+        if runs_pods and claim:
             result.users.setdefault(needed, []).append(number)
 
 

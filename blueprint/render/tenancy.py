@@ -92,6 +92,11 @@ def runs_application(team: Team) -> str:
     return name("Application", "runs", team.metadata.name)
 
 
+def data_application(team: Team) -> str:
+    """The Application that holds a team's volume claims, which may stay unbound until their first pod comes."""
+    return name("Application", "data", team.metadata.name)
+
+
 def team_labels(team: Team) -> dict[str, str]:
     """Labels of everything that belongs to a team."""
     return {**MANAGED_BY, TEAM_LABEL: team.metadata.name}

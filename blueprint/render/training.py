@@ -11,7 +11,7 @@ from blueprint.render.plan import Item
 from blueprint.render.pools import device_class, gpu_resource, queue_of
 from blueprint.render.queues import priority
 from blueprint.render.site import Site
-from blueprint.render.tenancy import runs_application, team_application, team_labels
+from blueprint.render.tenancy import data_application, runs_application, team_application, team_labels
 from blueprint.spec import Document, Team, TrainingJob
 from blueprint.spec.cluster import NodePool
 
@@ -67,7 +67,7 @@ def _claims(site: Site, document: Document[TrainingJob], team: Team) -> Iterator
         )
     for claim, size, storage_class, mode in wanted:
         yield site.item(
-            team_application(team),
+            data_application(team),
             "PersistentVolumeClaim",
             document.source,
             name=claim,

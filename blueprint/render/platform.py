@@ -1,0 +1,98 @@
+"""A whole platform: specs in, the objects and files of each cluster out, in order."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+from blueprint.catalog.schemas import SchemaPack
+from blueprint.finding import Finding
+from blueprint.objects import Manifest
+from blueprint.render import delivery, health, queues, tenancy, training
+from blueprint.render.drift import ignored, with_drift
+from blueprint.render.emit import emit
+from blueprint.render.names import file_names
+from blueprint.render.options import annotated
+from blueprint.render.order import Application, order
+from blueprint.render.outside import outside
+from blueprint.render.plan import Item
+from blueprint.render.site import Site
+from blueprint.render.templates import TemplateProblem, Templates
+from blueprint.spec import Cluster, Document, Platform
+
+Family = Callable[[Site], Iterator[Item]]
+
+#: Every family of objects; the order of this list does not matter.
+FAMILIES: tuple[Family, ...] = (tenancy.items, queues.items, training.items)
+
+
+@dataclass(frozen=True, slots=True)
+class RenderedFile:
+    """One object and its place below the root of the tree."""
+
+    path: str
+    application: str
+    manifest: Manifest
+
+
+@dataclass(frozen=True, slots=True)
+class RenderedCluster:
+    """One cluster's part of the tree: its objects, its Applications in order, and files that are no objects."""
+
+    name: str
+    files: tuple[RenderedFile, ...] = ()
+    applications: tuple[Application, ...] = ()
+    plain: dict[str, str] = field(default_factory=dict)
+    findings: tuple[Finding, ...] = ()
+
+    def contents(self) -> dict[str, bytes]:
+        """Path below the root of the tree → bytes."""
+        written = {file.path: emit(file.manifest.body).encode() for file in self.files}
+        return written | {path: text.encode() for path, text in self.plain.items()}
+
+
+def render(platform: Platform, document: Document[Cluster], templates: Templates, pack: SchemaPack) -> RenderedCluster:
+    """Render one cluster. What is wrong is in `findings`; an object that cannot be rendered is left out."""
+    cluster = document.model.metadata.name
+    site = Site(platform, document, platform.deliveries[0], templates)
+    findings: list[Finding] = []
+    items = with_drift(_collect(site, findings))
+    ordered = order(items, health.gates(), outside(site))
+    findings += ordered.findings
+    folders: dict[str, list[Manifest]] = {application.name: [] for application in ordered.applications}
+    held: dict[str, list[Item]] = {application.name: [] for application in ordered.applications}
+    for placed in ordered.items:
+        held[placed.application].append(placed.item)
+        folders[placed.application].append(annotated(placed.item.manifest, placed.wave, placed.item.drift))
+    differences = {application: ignored(inside) for application, inside in held.items()}
+    findings += [finding for difference in differences.values() for finding in difference.findings]
+    try:
+        folders[delivery.ROOT_FOLDER] = list(
+            delivery.root_objects(site, ordered.applications, ordered.items, differences, pack)
+        )
+        folders[delivery.BOOTSTRAP_FOLDER] = list(delivery.bootstrap_objects(site))
+    except TemplateProblem as problem:
+        findings.append(problem.finding)
+    files = [file for folder, manifests in folders.items() for file in _files(cluster, folder, manifests)]
+    return RenderedCluster(
+        cluster,
+        tuple(sorted(files, key=lambda file: file.path)),
+        ordered.applications,
+        findings=tuple(dict.fromkeys(findings)),
+    )
+
+
+def _collect(site: Site, findings: list[Finding]) -> Sequence[Item]:
+    items: list[Item] = []
+    for family in FAMILIES:
+        try:
+            items += family(site)
+        except TemplateProblem as problem:
+            findings.append(problem.finding)
+    return items
+
+
+def _files(cluster: str, folder: str, manifests: Sequence[Manifest]) -> Iterator[RenderedFile]:
+    names = file_names(manifest.ref for manifest in manifests)
+    for manifest in manifests:
+        yield RenderedFile(f"{cluster}/{folder}/{names[manifest.ref]}", folder, manifest)
