@@ -1,0 +1,38 @@
+"""Reading untyped bodies: the wrong type counts as absent, because the schema check has already reported it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+Body = dict[str, Any]
+"""A map of an object's body."""
+
+
+def mapping(value: object) -> Body:
+    """The value if it is a map, else an empty one."""
+    return value if isinstance(value, dict) else {}
+
+
+def items(value: object) -> list[Any]:
+    """The value if it is a list, else an empty one."""
+    return value if isinstance(value, list) else []
+
+
+def maps(value: object) -> list[Body]:
+    """The members of a list, those that are no maps as empty maps, so that positions stay."""
+    return [member if isinstance(member, dict) else {} for member in value] if isinstance(value, list) else []
+
+
+def text(value: object) -> str:
+    """The value if it is a string, else an empty one."""
+    return value if isinstance(value, str) else ""
+
+
+def texts(value: object) -> list[str]:
+    """The members of a list, those that are no strings as empty strings."""
+    return [member if isinstance(member, str) else "" for member in value] if isinstance(value, list) else []
+
+
+def number(value: object, default: int | None = None) -> int | None:
+    """The value if it is a whole number, else the default."""
+    return value if isinstance(value, int) and not isinstance(value, bool) else default
