@@ -43,7 +43,7 @@ def graph(items: Sequence[Item], refs: list[Ref], outside: Collection[Ref]) -> G
         index.setdefault(ref, number)
         if ref.kind == "CustomResourceDefinition":
             kinds.setdefault(_defined(item.manifest), number)
-    for number, item in enumerate(items):
+    for number in range(len(items)):
         ref = refs[number]
         _link(result, number, items, index, outside)
         crd = kinds.get((ref.group, ref.kind))
