@@ -26,7 +26,8 @@ def exclusive(root: Path) -> Iterator[None]:
     finally:
         with suppress(OSError):
             path.unlink()  # while still held: whoever opened the file before finds it gone and opens the next
-        os.close(handle)
+        with suppress(OSError):
+            os.close(handle)
 
 
 def _held(root: Path) -> tuple[Path, int]:

@@ -9,6 +9,7 @@ Before the journal is there the old tree is whole. Afterwards the run is decided
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import re
@@ -25,6 +26,8 @@ from blueprint.tree.plan import Plan
 from blueprint.tree.scan import WORK
 
 _JOURNAL = "journal"
+_STAYS = {errno.ENOTEMPTY, errno.EEXIST, errno.ENOENT, errno.ENOTDIR, errno.EBUSY}
+"""Why a folder is not removed, and rightly so: in use, gone already, a file by now, a mount point."""
 
 
 def replace_files(plan: Plan) -> None:
@@ -41,11 +44,11 @@ def replace_files(plan: Plan) -> None:
         emptied = sorted(paths.folders_of(plan.removed), reverse=True)
         document = {"write": writes, "remove": plan.removed, "folders": emptied}
         write_file(f"{work}/new", json.dumps(document).encode(), sync=True)
+        os.rename(f"{work}/new", f"{work}/{_JOURNAL}")
     except BaseException:
         with suppress(OSError):
             remove(work)
         raise
-    os.rename(f"{work}/new", f"{work}/{_JOURNAL}")
     finish(plan.root)
 
 
@@ -82,8 +85,11 @@ def _apply(root: Path, document: dict[str, Any]) -> None:
             if not stat.S_ISDIR(os.lstat(f"{root}/{path}").st_mode):
                 os.unlink(f"{root}/{path}")
     for folder in document["folders"]:
-        with suppress(OSError):  # not empty, gone already, or a file by now
+        try:
             os.rmdir(f"{root}/{folder}")
+        except OSError as error:
+            if error.errno not in _STAYS:
+                raise
     for name, path in document["write"].items():
         _make_parents(root, path)
         with suppress(FileNotFoundError):  # moved by the run that was interrupted
