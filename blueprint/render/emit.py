@@ -255,4 +255,5 @@ def flow(value: object) -> str:
 def _flow_key(key: object) -> str:
     if not isinstance(key, str):
         raise TypeError(f"the key {key!r} is no string")
-    return flow(key)
+    text = flow(key)
+    return text if len(text) <= _MAX_SIMPLE_KEY else f"? {text} "

@@ -44,7 +44,8 @@ class RunawayError(RuntimeError):
 def _write(value: object) -> str:
     """Jinja's `finalize`: the value as JSON, in ASCII and readable characters that every YAML takes the same way."""
     if isinstance(value, Undefined):
-        return str(value)  # StrictUndefined raises its own error here
+        # What is missing, and an inline `if` without `else`, for which Jinja would write nothing even in strict mode.
+        value._fail_with_undefined_error()
     try:
         return flow(value)
     except RecursionError:

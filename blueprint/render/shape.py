@@ -154,11 +154,12 @@ class _Scanner:
 
     @staticmethod
     def _word(word: str, rest: str, number: int) -> Iterator[Fault]:
-        if _EXPRESSION in word or rest == _TAG + _EXPRESSION:
-            yield _glued(number)
-        elif word[0] in "&*!":
+        if word[0] in "&*!":
+            mark = word.split(maxsplit=1)[0].strip(_EXPRESSION)
             fix = "write the value out, or include a template"
-            yield Fault(number, "TPL111", f"{word!r} is an anchor, an alias or a tag of YAML", fix)
+            yield Fault(number, "TPL111", f"{mark} is an anchor, an alias or a tag of YAML", fix)
+        elif _EXPRESSION in word or rest == _TAG + _EXPRESSION:
+            yield _glued(number)
         elif ambiguous(word):
             message = f"{word} is not the same value in YAML 1.1 and YAML 1.2"
             yield Fault(number, "TPL110", message, f'quote the text ("{word}") or write the plain number')
