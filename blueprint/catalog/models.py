@@ -82,9 +82,9 @@ class Model:
     def cache_bytes(self, tokens: int, *, element_bytes: int = 2, tensor_parallel: int = 1) -> int | None:
         """Bytes of cache of one sequence of `tokens` on each GPU of a tensor-parallel group; None if unknown.
 
-        Full attention: 2 x layers x key-value heads x head_dim x bytes a token. Key-value heads are split over the group
-        and repeated when there are fewer than GPUs (vllm config/model.py get_num_kv_heads). A sliding layer holds its
-        window at most. A latent vector is on every GPU of the group.
+        Full attention: 2 x layers x key-value heads x head_dim x bytes a token. Key-value heads are split over the
+        group, and repeated when there are fewer than GPUs (vllm config/model.py get_num_kv_heads). A sliding layer
+        holds its window at most; a latent vector is on every GPU of the group.
         """
         if self.attention == "encoder":
             return 0
