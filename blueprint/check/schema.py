@@ -23,6 +23,7 @@ from blueprint.objects import Manifest
 # RE2, as the server's patterns are: linear in the text, no look-around.
 _REGEX = jsonschema_rs.RegexOptions()
 _OPTIONS: Mapping[str, Any] = {"formats": dict(FORMATS), "validate_formats": True, "pattern_options": _REGEX}
+_Validator = jsonschema_rs.Draft4Validator | jsonschema_rs.Draft202012Validator
 
 
 class Checker:
@@ -31,7 +32,7 @@ class Checker:
     def __init__(self, pack: SchemaPack) -> None:
         self.pack = pack
         # An integer is no `2.0` here: the fast answer for built-in kinds and for any object without such numbers.
-        self._strict: dict[Kind, jsonschema_rs.Draft4Validator] = {}
+        self._strict: dict[Kind, _Validator] = {}
         self._lenient: dict[Kind, jsonschema_rs.Draft202012Validator] = {}
         self._lists: dict[Kind, Lists] = {}
 
@@ -49,17 +50,15 @@ class Checker:
     def check(self, manifest: Manifest, kind: Kind) -> tuple[dict[str, Any], list[Finding]]:
         """The object as the server validates it, and what is wrong with it by its schema."""
         found = [] if kind.served and not kind.deprecated and "status" not in manifest.body else _about(manifest, kind)
-        try:
-            return self._check(manifest, kind, found)
-        except ValueError as error:  # a body that was not read from YAML or JSON
-            found.append(_finding(manifest, "SCH114", f"holds what JSON cannot: {error}"))
-            return manifest.body, found
-
-    def _check(self, manifest: Manifest, kind: Kind, found: list[Finding]) -> tuple[dict[str, Any], list[Finding]]:
         body = manifest.body
         seen = with_defaults(kind.defaults, body) if kind.defaults else body
         strict = self._strict_validator(kind)
-        if not strict.is_valid(seen):
+        try:
+            valid = strict.is_valid(seen)
+        except ValueError as error:  # a body that was not read from YAML or JSON
+            found.append(_finding(manifest, "SCH114", f"holds what JSON cannot: {error}"))
+            return body, found
+        if not valid:
             if has_null(body):
                 seen = with_defaults(kind.defaults, without_nulls(kind, body))
             found += self._errors(manifest, kind, seen)
@@ -70,9 +69,18 @@ class Checker:
             found += (_repeated(manifest, kind, path, keys) for path, keys in lists.repeats(seen))
         return seen, found
 
-    def _strict_validator(self, kind: Kind) -> jsonschema_rs.Draft4Validator:
+    def _strict_validator(self, kind: Kind) -> _Validator:
         if (validator := self._strict.get(kind)) is None:
-            validator = self._strict[kind] = jsonschema_rs.Draft4Validator(kind.schema, **_OPTIONS)
+            try:
+                validator = jsonschema_rs.Draft4Validator(kind.schema, **_OPTIONS)
+            except jsonschema_rs.ValidationError:  # a pattern of RE2, `(?i)` say, that the older draft does not know
+                validator = self._lenient_validator(kind)
+            self._strict[kind] = validator
+        return validator
+
+    def _lenient_validator(self, kind: Kind) -> jsonschema_rs.Draft202012Validator:
+        if (validator := self._lenient.get(kind)) is None:
+            validator = self._lenient[kind] = jsonschema_rs.Draft202012Validator(kind.schema, **_OPTIONS)
         return validator
 
     def _errors(self, manifest: Manifest, kind: Kind, seen: dict[str, Any]) -> Iterator[Finding]:
@@ -82,9 +90,7 @@ class Checker:
         if kind.core:
             errors = list(strict.iter_errors(seen))
         else:
-            if (lenient := self._lenient.get(kind)) is None:
-                lenient = self._lenient[kind] = jsonschema_rs.Draft202012Validator(kind.schema, **_OPTIONS)
-            errors = list(lenient.iter_errors(seen))
+            errors = list(self._lenient_validator(kind).iter_errors(seen))
             if not errors:
                 yield from _whole_floats(manifest, kind, strict.iter_errors(seen))
         for error in errors:

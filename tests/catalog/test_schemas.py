@@ -52,7 +52,8 @@ def test_every_kind_loads_and_compiles() -> None:
     for api_version, name in PACK.kinds():
         kind = PACK.kind(api_version, name)
         assert kind is not None and (kind.api_version, kind.kind) == (api_version, name)
-        jsonschema_rs.Draft4Validator(kind.schema, pattern_options=jsonschema_rs.RegexOptions())
+        draft = jsonschema_rs.Draft4Validator if kind.core else jsonschema_rs.Draft202012Validator
+        draft(kind.schema, pattern_options=jsonschema_rs.RegexOptions())
         for path in [*kind.list_maps, *kind.sets, *(rule.path for rule in kind.rules), *kind.casts]:
             assert kind.at(path) is not None, (api_version, name, path)
         for field in kind.immutable:
