@@ -19,7 +19,7 @@ _CLAIM = ("", "PersistentVolumeClaim")
 
 @dataclass(slots=True)
 class Graph:
-    """Edges between items by number, the claims' users, the objects that can stall and why, and needs nobody meets."""
+    """Edges between items by number, who uses a claim in its own Application, what can stall and why, unmet needs."""
 
     refs: list[Ref]
     edges: list[Edge] = field(default_factory=list)
@@ -31,10 +31,9 @@ class Graph:
 def graph(items: Sequence[Item], refs: list[Ref], outside: Collection[Ref]) -> Graph:
     """Link the items: what each says it needs, what its fields name, its namespace, its CRD, its constraint template.
 
-    `refs` are the identities of the items, in the same order.
-
-    Where an object occurs twice the first one counts. A need stated in `Item.needs` that no item and no `outside`
-    meets is a finding; a name in a field that leads nowhere is not (that is a finding about the object itself).
+    `refs` are the identities of the items, in the same order. Where an object occurs twice the first one counts.
+    A need stated in `Item.needs` that no item and no `outside` meets is a finding; a name in a field that leads nowhere
+    is not (that is a finding about the object itself).
     """
     result = Graph(refs)
     index: dict[Ref, int] = {}
@@ -107,9 +106,7 @@ def _stalls(result: Graph, items: Sequence[Item], index: dict[Ref, int]) -> None
     for number, item in enumerate(items):
         ref = result.refs[number]
         if (ref.group, ref.kind) == _CLAIM:
-            users = [user for user in result.users.get(number, ()) if items[user].application == item.application]
-            result.users[number] = users
-            if not users and not _binds_at_once(item.manifest, items, index):
+            if number not in result.users and not _binds_at_once(item.manifest, items, index):
                 result.stalls[number] = "no pod of its Application uses it, and it may bind only when one does"
         else:
             reason = gating.stalls(item.manifest)

@@ -96,8 +96,7 @@ def _claims_beside_users(work: Graph, level: list[int]) -> list[int]:
     """A claim of a class that waits for its first consumer must not stand in a wave before that consumer."""
     level = list(level)
     for claim, users in work.users.items():
-        if users:
-            level[claim] = min(level[user] for user in users)
+        level[claim] = min(level[user] for user in users)
     return level
 
 
