@@ -1,0 +1,77 @@
+"""Findings as JSON, a contract: `report.schema.json` beside this file describes version 1.
+
+Within a version, fields are only added. The same findings give the same bytes; times are left out for that.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterable
+from importlib import resources
+from typing import Any
+
+from blueprint.finding import Finding, Report, Severity
+from blueprint.report.totals import Application, Changes, Totals
+
+VERSION = 1
+
+
+def document(
+    report: Report,
+    totals: Totals,
+    *,
+    applications: Iterable[Application] | None = None,
+    changes: Changes | None = None,
+) -> dict[str, Any]:
+    """The report as plain JSON values. `applications` and `changes` are for runs that render; left out when None."""
+    severities = Counter(f.severity for f in report.findings)
+    value: dict[str, Any] = {
+        "version": VERSION,
+        "failed": report.failed,
+        "totals": {
+            "objects": totals.objects,
+            "clusters": totals.clusters,
+            "silenced": totals.silenced,
+            "findings": {severity.value: severities[severity] for severity in Severity},
+        },
+        "findings": [_finding(f) for f in report.findings],
+    }
+    if applications is not None:
+        value["applications"] = [
+            {"cluster": a.cluster, "name": a.name, "objects": a.objects, "waves": a.waves} for a in applications
+        ]
+    if changes is not None:
+        value["changes"] = {
+            "added": list(changes.added),
+            "changed": list(changes.changed),
+            "removed": list(changes.removed),
+            "lockChanged": changes.lock_changed,
+        }
+    return value
+
+
+def dump(document: dict[str, Any]) -> str:
+    """Indented JSON in pure ASCII, so that no terminal and no encoding can misread it; ends with a newline."""
+    return json.dumps(document, indent=2) + "\n"
+
+
+def schema() -> dict[str, Any]:
+    """The JSON Schema (2020-12) of `document`."""
+    loaded: dict[str, Any] = json.loads((resources.files("blueprint.report") / "report.schema.json").read_text())
+    return loaded
+
+
+def _finding(finding: Finding) -> dict[str, Any]:
+    """Every field is always there; `source` and `object` are null where there is none, texts then are ""."""
+    source, ref = finding.source, finding.object
+    return {
+        "code": finding.code,
+        "severity": finding.severity.value,
+        "confidence": finding.confidence.value,
+        "message": finding.message,
+        "source": {"file": source.file, "line": source.line, "column": source.column} if source else None,
+        "object": {"group": ref.group, "kind": ref.kind, "namespace": ref.namespace, "name": ref.name} if ref else None,
+        "path": finding.path,
+        "fix": finding.fix,
+    }
