@@ -99,7 +99,7 @@ AMOUNTS = {
     "limits.memory": ("1.5Gi", "1536Mi"),
     "requests.storage": ("62.5Ki", "64000"),  # read back as the decimal amount that it is, we write 64k
     "requests.ephemeral-storage": ("1000k", "1M"),
-    "limits.ephemeral-storage": ("0.5Ki", "512"),
+    "requests.nvidia.com/gpu": ("0.5Ki", "512"),
     "pods": (1000, "1k"),
 }
 
