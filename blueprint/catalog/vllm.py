@@ -64,8 +64,8 @@ class FlagAnswer:
     """What is known about an argument. `negated`: it is the --no- or --disable- form of `flag`.
 
     `abbreviated`: argparse completes it to `flag`, for now. `exact` is False where the two versions read around the
-    asked one have the flag with different details. `added` and `removed` are the versions read that first have and
-    first lack it, "" where there is none; `instead` is what to write today, None where nothing is known.
+    asked one have the flag with different details. `added` and `removed` are the versions read that first have a flag
+    of this very name and first lack it, "" where there is none; `instead` is what to write today, None if unknown.
     """
 
     presence: Presence
@@ -217,12 +217,12 @@ def _match(name: str, at: str) -> tuple[Flag, bool, bool] | None:
 
 
 def _bounds(name: str) -> tuple[str, str]:
-    """The first version that has an option string as it is written, and the first later one that lacks it."""
-    has = [at for at in versions() if name in _options(at)]
-    if not has:
+    """The first version that has a flag of this name, and the first later one that lacks it; "" where there is none."""
+    rows = table("vllm_flags")["flags"].get(name) or table("vllm_flags")["flags"].get(name.replace("--no-", "--", 1))
+    if not rows:
         return "", ""
-    later = versions()[_index(has[-1]) + 1 :]
-    return (has[0] if has[0] != versions()[0] else ""), (later[0] if later else "")
+    first, last = _index(rows[0]["first"]), _index(rows[-1].get("last", versions()[-1]))
+    return (versions()[first] if first else ""), (versions()[last + 1] if last + 1 < len(versions()) else "")
 
 
 @cache
