@@ -5,16 +5,17 @@ from __future__ import annotations
 import hashlib
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from blueprint import __version__
 from blueprint.catalog.schemas import SchemaPack
 from blueprint.errors import UsageError
-from blueprint.finding import Finding, Report
+from blueprint.finding import Report
+from blueprint.report import Application, Totals
 from blueprint.spec.files import contents
-from blueprint.tree import Lock, Made, Plan, plan, write
+from blueprint.tree import Made, Plan, plan, verify, write
 from blueprint.tree.lock import NAME as LOCK_NAME
 from blueprint.tree.lock import parse as parse_lock
 
@@ -26,32 +27,24 @@ if TYPE_CHECKING:
 TEMPLATES_FOLDER = "templates"
 
 
-@dataclass(frozen=True, slots=True)
-class ApplicationRow:
-    """One line of the table that a rendering ends with."""
-
-    cluster: str
-    application: str
-    objects: int
-    wave: int | None
-    waves: int | None
+NOTHING = Totals()
 
 
 @dataclass(frozen=True, slots=True)
 class Rendering:
-    """What a rendering came to. `plan` is None when nothing could be compared with the tree; `current` when the tree
-    was made from these very inputs and is untouched, so nothing was rendered."""
+    """What a rendering came to.
+
+    `current`: the tree was made from these very inputs and is untouched, so nothing was rendered. `plan` is None then,
+    and when findings kept anything from being compared with the tree. `skipped_rules` are CEL rules of CRDs that no
+    engine here evaluates.
+    """
 
     report: Report
-    rows: list[ApplicationRow] = field(default_factory=list)
+    totals: Totals = NOTHING
+    applications: tuple[Application, ...] = ()
     plan: Plan | None = None
     current: bool = False
-    skipped_rules: int = 0
-
-    @property
-    def written(self) -> bool:
-        """Whether the tree now holds what was rendered."""
-        return self.current or (self.plan is not None and not self.plan.refused and not self.report.failed)
+    skipped_rules: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +56,7 @@ class Checking:
     """
 
     report: Report
-    objects: int
+    totals: Totals
     files: int
     passed_over: int
     skipped_rules: list[str]
@@ -89,9 +82,10 @@ def render_platform(
 
     pack, templates = SchemaPack.shipped(), Templates(_template_folders(root))
     made = _made(root, pack, templates)
-    if not clusters and (rows := _unchanged(out, made)) is not None:
-        return Rendering(Report(), rows, current=True)
+    if not clusters and (totals := _unchanged(out, made)) is not None:
+        return Rendering(Report(), totals, current=True)
 
+    from blueprint.check import validate
     from blueprint.render.platform import render
     from blueprint.spec.load import load
 
@@ -103,26 +97,23 @@ def render_platform(
     for cluster in clusters:
         if cluster not in known:
             raise UsageError(f"no cluster is called {cluster}", hint=f"clusters here: {', '.join(sorted(known))}")
-    rendered: list[RenderedCluster] = []
-    skipped = 0
-    for cluster in sorted(clusters or known):
-        result = render(loaded.platform, known[cluster], templates, pack)
-        rendered.append(result)
-        found, missed = _validated(result, pack)
-        findings += [*result.findings, *found]
-        skipped += missed
+    rendered = [render(loaded.platform, known[cluster], templates, pack) for cluster in sorted(clusters or known)]
+    skipped: set[str] = set()
+    for result in rendered:
+        outcome = validate([file.manifest for file in result.files], pack)
+        findings += [*result.findings, *outcome.findings]
+        skipped.update(str(rule) for rule in outcome.skipped)
     report = Report.of(findings)
-    rows = [row for result in rendered for row in _rows(result)]
+    totals = Totals(sum(len(result.files) for result in rendered), len(rendered))
+    applications = tuple(row for result in rendered for row in _rows(result))
     if report.failed:
-        return Rendering(report, rows, skipped_rules=skipped)
+        return Rendering(report, totals, applications, skipped_rules=tuple(sorted(skipped)))
     files = {path: data for result in rendered for path, data in result.contents().items()}
     parts = {result.name: made for result in rendered}
-    partial = bool(clusters)
-    if check_only:
-        planned = plan(out, files, parts, partial=partial, overwrite=overwrite)
-    else:
-        planned = write(out, files, parts, partial=partial, overwrite=overwrite)
-    return Rendering(Report.of([*findings, *planned.findings]), rows, planned, skipped_rules=skipped)
+    run = plan if check_only else write
+    planned = run(out, files, parts, partial=bool(clusters), overwrite=overwrite)
+    findings += planned.findings
+    return Rendering(Report.of(findings), totals, applications, planned, skipped_rules=tuple(sorted(skipped)))
 
 
 def check_paths(paths: Sequence[Path | str]) -> Checking:
@@ -136,7 +127,7 @@ def check_paths(paths: Sequence[Path | str]) -> Checking:
     counts = reading.counts
     return Checking(
         Report.of([*reading.findings, *located(outcome.findings)]),
-        objects=outcome.objects,
+        Totals(outcome.objects),
         files=counts.files,
         passed_over=counts.foreign + counts.templates,
         skipped_rules=sorted({str(rule) for rule in outcome.skipped}),
@@ -164,40 +155,21 @@ def _template_folders(root: Path) -> list[Path]:
     return [own] if own.is_dir() and own.resolve() != shipped_folder().resolve() else []
 
 
-def _unchanged(out: Path, made: Made) -> list[ApplicationRow] | None:
-    """The rows of the table if the tree was made from the same inputs and is untouched, else None."""
-    from blueprint.tree import verify
-
+def _unchanged(out: Path, made: Made) -> Totals | None:
+    """What the tree holds if it was made from the same inputs and is untouched, else None."""
     path = out / LOCK_NAME
     if out.is_symlink() or path.is_symlink() or not path.is_file():
         return None
     lock, findings = parse_lock(path.read_bytes(), str(path))
     if findings or not lock.clusters or any(part.made != made for part in lock.clusters.values()):
         return None
-    if verify(out):
-        return None
-    return list(_locked_rows(lock))
+    return None if verify(out) else Totals(len(lock.files()), len(lock.clusters))
 
 
-def _locked_rows(lock: Lock) -> Iterator[ApplicationRow]:
-    for cluster, part in sorted(lock.clusters.items()):
-        counts = Counter(path.split("/")[1] for path in part.files)
-        for application, objects in sorted(counts.items()):
-            yield ApplicationRow(cluster, application, objects, None, None)
-
-
-def _rows(result: RenderedCluster) -> Iterator[ApplicationRow]:
+def _rows(result: RenderedCluster) -> Iterator[Application]:
     counts = Counter(file.application for file in result.files)
     for application in result.applications:
-        yield ApplicationRow(
-            result.name, application.name, counts.pop(application.name, 0), application.wave, len(application.waves)
-        )
+        yield Application(result.name, application.name, counts.pop(application.name), len(application.waves))
     for folder, objects in sorted(counts.items()):
-        yield ApplicationRow(result.name, folder, objects, None, None)
-
-
-def _validated(result: RenderedCluster, pack: SchemaPack) -> tuple[list[Finding], int]:
-    from blueprint.check import validate
-
-    outcome = validate([file.manifest for file in result.files], pack)
-    return outcome.findings, len(outcome.skipped)
+        waves = len({application.wave for application in result.applications}) if folder == "argocd" else 1
+        yield Application(result.name, folder, objects, waves)

@@ -1,0 +1,54 @@
+"""The rules behind the codes of findings: name, reason, fix and how sure we are."""
+
+from __future__ import annotations
+
+import difflib
+import textwrap
+from dataclasses import dataclass
+from functools import cache
+from importlib import resources
+
+import yaml_rs
+
+from blueprint.errors import UsageError
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """One row: `summary` says what is wrong, `why` what comes of it, `fix` what to do."""
+
+    code: str
+    name: str
+    summary: str
+    why: str
+    fix: str
+    confidence: str
+
+
+@cache
+def rules() -> dict[str, Rule]:
+    """All rules by code, sorted."""
+    folder = resources.files("blueprint.catalog").joinpath("data/rules")
+    found: dict[str, Rule] = {}
+    for file in folder.iterdir():
+        if file.name.endswith(".yaml"):
+            rows = yaml_rs.loads(file.read_text("utf-8"))
+            for row in rows if isinstance(rows, list) else ():
+                found[row["code"]] = Rule(**row)
+    return dict(sorted(found.items()))
+
+
+def overview() -> str:
+    """One line for each rule."""
+    return "".join(f"{rule.code}  {rule.confidence:<7}  {rule.name:<36}  {rule.summary}\n" for rule in rules().values())
+
+
+def describe(code: str) -> str:
+    """A page about one rule. Raises UsageError for a code that does not exist."""
+    rule = rules().get(code.upper())
+    if rule is None:
+        close = difflib.get_close_matches(code.upper(), rules(), 1)
+        hint = f"did you mean {close[0]}?" if close else "`blueprint rules` lists them all"
+        raise UsageError(f"no rule has the code {code}", hint=hint)
+    parts = [f"{rule.code} {rule.name} ({rule.confidence})", rule.summary, rule.why, f"fix: {rule.fix}"]
+    return "\n\n".join(textwrap.fill(part, 100) for part in parts) + "\n"

@@ -1,0 +1,183 @@
+"""The command line: each verb is one call, and an exit code.
+
+0 fine · 1 findings · 2 wrong input or usage · 3 the environment lacks something.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+import time
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from blueprint import __version__
+from blueprint.errors import BlueprintError
+from blueprint.finding import Report
+from blueprint.report import Application, Changes, Totals
+
+app = typer.Typer(
+    add_completion=False,
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+    help="Render AI platforms for Kubernetes from short specs, and prove that they will work.",
+    epilog="Exit codes: 0 fine, 1 findings, 2 wrong input or usage, 3 the environment lacks something.",
+)
+
+
+class Output(StrEnum):
+    """Formats of `-o`."""
+
+    TEXT = "text"
+    JSON = "json"
+
+
+Format = Annotated[Output, typer.Option("-o", "--output", help="How to say it: text, or json for programs.")]
+
+
+@app.command()
+def render(
+    path: Annotated[
+        Path, typer.Argument(help="The platform: a folder with clusters/ apps/ policies/ argocd/.")
+    ] = Path(),
+    out: Annotated[Path | None, typer.Option("--out", help="The tree to write [default: PATH/rendered].")] = None,
+    cluster: Annotated[
+        list[str] | None, typer.Option("--cluster", help="Only this cluster; may be given several times.")
+    ] = None,
+    check: Annotated[bool, typer.Option("--check", help="Write nothing; exit 1 if anything would change.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Overwrite rendered files that were edited by hand.")] = False,
+    output: Format = Output.TEXT,
+) -> None:
+    """Render a platform's specs into its GitOps tree."""
+    from blueprint.pipeline import render_platform
+
+    started = time.monotonic()
+    tree = out or path / "rendered"
+    result = render_platform(path, tree, clusters=cluster or (), check_only=check, overwrite=force)
+    planned = result.plan
+    changes = Changes(planned.added, planned.changed, planned.removed, planned.lock_changed) if planned else Changes()
+    if output is Output.JSON:
+        _write_json(result.report, result.totals, applications=result.applications, changes=changes)
+    else:
+        _write_text(result.report, result.totals, time.monotonic() - started, applications=result.applications)
+        print(_next_step(path, tree, changes, check=check, failed=result.report.failed), end="")
+    raise typer.Exit(1 if result.report.failed or (check and bool(changes)) else 0)
+
+
+@app.command()
+def check(
+    paths: Annotated[
+        list[str] | None, typer.Argument(help="Files and folders of YAML or JSON; - is the input.")
+    ] = None,
+    output: Format = Output.TEXT,
+) -> None:
+    """Check Kubernetes objects: anybody's, not only rendered ones."""
+    from blueprint.pipeline import check_paths
+
+    started = time.monotonic()
+    result = check_paths(paths or ["."])
+    if output is Output.JSON:
+        _write_json(result.report, result.totals)
+    else:
+        _write_text(result.report, result.totals, time.monotonic() - started)
+        for note in _blind_spots(result.passed_over, result.unknown, result.skipped_rules):
+            print(note)
+    raise typer.Exit(1 if result.report.failed else 0)
+
+
+@app.command()
+def new(
+    path: Annotated[Path, typer.Argument(help="The folder to start the platform in.")],
+    example: Annotated[str, typer.Option("--example", help="What to start from: minimal or reference.")] = "minimal",
+) -> None:
+    """Start a platform: a small one that is green at once."""
+    from blueprint.new import copy_example
+
+    for file in copy_example(example, path):
+        print(path / file)
+    print(f"\nnext: blueprint render {path}")
+
+
+@app.command()
+def rules(
+    code: Annotated[str | None, typer.Argument(help="A code such as WAV106; all rules without it.")] = None,
+) -> None:
+    """Explain the rules behind the codes of findings."""
+    from blueprint.catalog.rules import describe, overview
+
+    print(describe(code) if code else overview(), end="")
+
+
+@app.command()
+def version() -> None:
+    """Print the version, and that of the Kubernetes API it knows."""
+    from blueprint.catalog.schemas import SchemaPack
+
+    print(f"blueprint {__version__} (Kubernetes {SchemaPack.shipped().kubernetes()})")
+
+
+def main() -> None:
+    """Run the command line; every known failure is one message, never a traceback."""
+    try:
+        app(standalone_mode=True)
+    except BlueprintError as error:
+        print(f"blueprint: {error.diagnostics()}", file=sys.stderr)
+        sys.exit(error.exit_code)
+    except BrokenPipeError:
+        # The reader of our output went away (`| head`); the interpreter must not complain about it again.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(141)
+    except KeyboardInterrupt:
+        sys.exit(130)
+
+
+def _write_text(report: Report, totals: Totals, seconds: float, *, applications: tuple[Application, ...] = ()) -> None:
+    from blueprint.report import table, text
+
+    width = shutil.get_terminal_size((100, 24)).columns
+    found = text.text(report, width=width, colour=text.wants_colour(sys.stdout, os.environ))
+    listed = table.rendered(applications)
+    print("\n".join(part for part in (found, listed, text.closing(report, totals, seconds)) if part), end="")
+
+
+def _write_json(
+    report: Report,
+    totals: Totals,
+    *,
+    applications: tuple[Application, ...] | None = None,
+    changes: Changes | None = None,
+) -> None:
+    from blueprint.report import json
+
+    print(json.dump(json.document(report, totals, applications=applications, changes=changes)), end="")
+
+
+def _next_step(path: Path, tree: Path, changes: Changes, *, check: bool, failed: bool) -> str:
+    """What the run did to the tree, and the command that comes next."""
+    from blueprint.report import table
+
+    if failed:
+        return f"{tree} is as it was\n"
+    if check:
+        return table.changes(changes) + (f"next: blueprint render {path}\n" if changes else "")
+    if not changes:
+        return f"{tree} is up to date\n"
+    counts = f"{len(changes.added)} added, {len(changes.changed)} changed, {len(changes.removed)} removed"
+    return f"{tree}: {counts}\nnext: blueprint check {tree}\n"
+
+
+def _blind_spots(passed_over: int, unknown: int, skipped_rules: list[str]) -> list[str]:
+    """What the check could not judge, so that silence is not taken for approval."""
+    notes = []
+    if passed_over:
+        notes.append(f"passed over: {passed_over:,} documents that are no Kubernetes objects, or templates")
+    if unknown:
+        notes.append(f"not validated: {unknown:,} objects of kinds without a known schema")
+    if skipped_rules:
+        notes.append(f"not evaluated: {len(skipped_rules):,} CEL rules: {', '.join(skipped_rules[:3])}")
+    return notes
