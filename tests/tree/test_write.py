@@ -3,6 +3,7 @@ import os
 import stat
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ from blueprint.errors import EnvironmentLacks, UsageError
 from blueprint.tree import exchange, recover, verify, write
 
 from .trees import beside, content, made, new_files, old_files
+from .tripwire import in_child
 
 BOTH = made("prod-a", "staging")
 
@@ -220,10 +222,61 @@ def test_no_hard_links_here(root, monkeypatch):
     assert beside(root) == []
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="root writes where modes forbid it")
-def test_read_only_by_mode(root):
-    (root / "staging").chmod(0o555)
-    with pytest.raises(EnvironmentLacks, match="as it was: Permission denied"):
-        write(root, new_files(), BOTH)
-    (root / "staging").chmod(0o755)
+NOBODY = 65534
+
+
+@pytest.fixture
+def shared():
+    """A tree below a folder that everybody may enter, and a way to act as somebody who is not root."""
+    with tempfile.TemporaryDirectory() as folder:
+        Path(folder).chmod(0o755)
+        root = Path(folder) / "place/rendered"
+        write(root, old_files(), BOTH)
+        for path in (root.parent, root, *root.rglob("*")):
+            if path.is_dir() and not os.geteuid():
+                os.chown(path, NOBODY, NOBODY)
+
+        def act(run):
+            def drop_and_run():
+                if not os.geteuid():
+                    os.setgroups([])
+                    os.setresgid(NOBODY, NOBODY, NOBODY)
+                    os.setresuid(NOBODY, NOBODY, NOBODY)
+                run()
+
+            assert in_child(drop_and_run)
+
+        yield root, act
+
+
+@pytest.mark.parametrize("folder", ["", "staging", "staging/chat"])
+def test_read_only_by_mode(shared, folder):
+    root, act = shared
+    (root / folder).chmod(0o555)
+    before = content(root)
+
+    def run():
+        with pytest.raises(EnvironmentLacks, match="as it was: Permission denied"):
+            write(root, new_files(), BOTH)
+
+    act(run)
+    assert content(root) == before
+    assert beside(root) == []
+    (root / folder).chmod(0o755)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs files of two users")
+def test_files_of_another_user_are_replaced_where_the_folders_are_ours(shared):
+    root, act = shared  # the files are root's, so nobody may not link them where fs.protected_hardlinks is set
+    act(lambda: write(root, new_files(), BOTH))
     assert verify(root) == []
+    assert beside(root) == []
+
+
+def test_a_place_that_cannot_be_written_but_holds_a_tree_that_can(shared):
+    root, act = shared
+    root.parent.chmod(0o555)
+    act(lambda: write(root, new_files(), BOTH))
+    assert verify(root) == []
+    assert sorted(path.name for path in root.iterdir()) == ["blueprint.lock", "prod-a", "staging"]
+    root.parent.chmod(0o755)
