@@ -98,7 +98,7 @@ def agreement(
 ) -> Agreement:
     """Mutate every object, ask both sides, compare.
 
-    Creations are dry runs; their namespaces must exist, the objects must not. An object with immutable fields is applied
+    Creations are dry runs; their namespaces must exist, the objects must not. One with immutable fields is applied
     for the time of its updates, which are server-side applies as a GitOps tool sends them, dry run.
     """
     cases: list[Case] = []
@@ -111,7 +111,7 @@ def agreement(
             drawn = mutations(manifest.body, kind, seed=seed, each=each)
             target = Target.of(manifest.body)
             creations = [mutation for mutation in drawn if not mutation.update]
-            answers = pool.map(lambda m, at=target: client.create(m.body, at=at, dry_run=True), creations)
+            answers = pool.map(lambda m, at=target: client.create(m.body, at=_place(m, at), dry_run=True), creations)
             for mutation, answer in zip(creations, answers, strict=True):
                 findings = judge.create(Manifest(mutation.body, manifest.source))
                 cases.append(_case(kind, mutation, findings, answer))
@@ -153,6 +153,11 @@ def layer(answer: Answer, kind: Kind) -> Layer:
         if "failed rule" in words or any(said and said in words for said in ours) or "no such key" in words:
             return Layer.CEL
     return Layer.SCHEMA
+
+
+def _place(mutation: Mutation, whole: Target) -> Target:
+    """Where a client would send it: to the kind and version that it names, else to where the whole object goes."""
+    return Target.of(mutation.body) if mutation.place[0] in {"apiVersion", "kind"} else whole
 
 
 def _case(kind: Kind, mutation: Mutation, findings: Sequence[Finding], answer: Answer) -> Case:
