@@ -159,6 +159,8 @@ def references(manifest: Manifest) -> Iterator[Reference]:
     for steps in pod_spec_paths(kind):
         for spec_path, spec, _ in walk(body, steps):
             for edge in _pod_edges():
+                if not isinstance(spec, dict) or edge.steps[0] not in spec:
+                    continue
                 for path, name, beside in walk(spec, edge.steps, spec_path):
                     found = _resolve(edge, path, name, beside, namespace)
                     if found is not None:

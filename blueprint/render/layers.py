@@ -26,8 +26,10 @@ class Layers:
     blocked: list[tuple[int, int]]
 
 
-def knots(count: int, edges: Iterable[Edge]) -> list[list[int]]:
+def knots(count: int, edges: Sequence[Edge]) -> list[list[int]]:
     """The sets of nodes that need each other in a circle, each sorted, in the order of their first node (Tarjan)."""
+    if len(_topological(count, edges)) == count:
+        return []
     following = _successors(count, edges)
     index = [-1] * count
     low = [0] * count

@@ -51,6 +51,10 @@ if operation.phase == "Failed" or operation.phase == "Error" then
 end
 -- Out of sync after a good sync of this revision is drift, or something that waits for a prune: no reason to wait.
 if sync.status ~= "Synced" and not (operation.phase == "Succeeded" and current) then
+  local automated = (spec.syncPolicy or {}).automated
+  if sync.status == "OutOfSync" and (automated == nil or automated.enabled == false) then
+    return say("Suspended", "waits to be synced by hand")
+  end
   return say("Progressing", "not synced yet")
 end
 if health.status == "Missing" or health.status == "Unknown" then
