@@ -29,7 +29,7 @@ from yaml import (
 
 from blueprint.finding import Confidence, Finding, Source
 from blueprint.spec.positions import Place, Segment, written
-from blueprint.spec.scalars import NumberTooLarge, Scalar, resolve, surprise
+from blueprint.spec.scalars import NumberTooLarge, Scalar, is_text, resolve, surprise
 from blueprint.spec.syntax import explain
 
 MAX_BYTES: Final = 1 << 20
@@ -110,7 +110,7 @@ def _no_text(raw: bytes, file: str) -> Finding | None:
     if match is None:
         return None
     code = ord(match[0])
-    what = "the file is binary: it holds NUL" if code == 0 else f"an invisible control character, U+{code:04X}"
+    what = "the file is binary: it holds NUL" if "\0" in text else f"an invisible control character, U+{code:04X}"
     place = Source(file, *_after(text[: match.start()]))
     return Finding("SPC102", what, place, fix=f'delete it, or write it as "\\u{code:04x}" in quotes')
 
@@ -213,7 +213,8 @@ class _Builder:
             frame.key, frame.skip = "", True
             segment: Segment = ""
         else:
-            self._marks(event)
+            if event.anchor is not None or event.tag is not None:
+                self._marks(event)
             segment = self._put(items, place)
         self._stack.append(_Frame(items, children, segment))
         self.too_deep = len(self._stack) > MAX_DEPTH
@@ -260,7 +261,7 @@ class _Builder:
             self._marks(event)
         value: Scalar = event.value
         if plain and event.tag is None:
-            value = self._plain(event.value, at)
+            value = event.value if is_text(event.value) else self._plain(event.value, at)
         elif "\0" in event.value:
             self._text.report("SPC102", self._next(), at, "a string that holds NUL: no program can be given it")
             self._text.tainted.add(self._next())
@@ -293,7 +294,7 @@ class _Builder:
             frame.skip = True
             self._text.tainted.add(self._path())
             self._no_anchor(at)
-        elif plain:
+        elif plain and not is_text(text):
             self._plain_key(text, at)
 
     def _plain_key(self, text: str, at: At) -> None:

@@ -50,10 +50,17 @@ _SURPRISES: Final = (
         "a number in YAML 1.2 and a string in YAML 1.1",
     ),
 )
+_ANY_SURPRISE = re.compile("|".join(form.pattern for form, _ in _SURPRISES))
+_NOT_SURELY_TEXT: Final = _BOOLEANS_1_1 | set(_WORDS) | {"=", "<<"}
 
 
 class NumberTooLarge(ValueError):
     """A number that JSON, and so Kubernetes, cannot hold: not finite, or an integer of more than 64 bits."""
+
+
+def is_text(text: str) -> bool:
+    """Whether a plain scalar is a string in both versions, at a glance: nearly all are."""
+    return text not in _NOT_SURELY_TEXT and text[0] not in _NUMERIC_START
 
 
 def resolve(text: str) -> Scalar:
@@ -95,6 +102,6 @@ def surprise(text: str) -> str:
         return "a boolean in YAML 1.1 and a string in YAML 1.2"
     if text == "=":
         return "a special value in YAML 1.1"
-    if text and text[0] in _NUMERIC_START and len(text) <= _DIGITS:
+    if text and text[0] in _NUMERIC_START and len(text) <= _DIGITS and _ANY_SURPRISE.fullmatch(text):
         return next((words for form, words in _SURPRISES if form.fullmatch(text)), "")
     return ""

@@ -79,6 +79,11 @@ def _tidy(node: Any) -> Any:  # noqa: ANN401 - any JSON
     if not isinstance(node, dict):
         return node
     tidy = {key: _tidy(value) for key, value in node.items() if key != "title" or not isinstance(value, str)}
+    if "$ref" in tidy:
+        # The default of a whole mapping: pydantic writes its durations in ISO 8601, and each field says its own.
+        tidy.pop("default", None)
+    if "patternProperties" in tidy:
+        tidy["additionalProperties"] = False
     if isinstance(tidy.get("description"), str):
         tidy["description"] = _SNAKE.sub(lambda match: f"`{_camel(match[1])}`", tidy["description"])
     return tidy

@@ -1,0 +1,148 @@
+"""What specs say of each other, where the table of bad specs does not reach."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+from blueprint.finding import Finding, Severity
+from blueprint.spec.load import load
+from tests.spec.conftest import JOB, SERVICE, VERSION
+
+Put = Callable[[str, str | bytes], Path]
+
+
+def _delivery(promotion: str) -> str:
+    return (
+        f"{VERSION}kind: Delivery\nmetadata: {{name: platform}}\n"
+        f"spec:\n  repository: {{url: https://git.example.com/p.git}}\n  promotion: {promotion}\n"
+    )
+
+
+def _team(name: str, quotas: str) -> str:
+    return f"{VERSION}kind: Team\nmetadata: {{name: {name}}}\nspec:\n  members: [{{group: g}}]\n  quotas: [{quotas}]\n"
+
+
+def _found(platform: Path) -> list[tuple[str, str]]:
+    return [(finding.code, str(finding.source)) for finding in load(platform).findings]
+
+
+def test_a_cluster_left_out_of_promotion_is_a_warning(platform: Path, put: Put) -> None:
+    put("argocd/delivery.yaml", _delivery("[[prod]]"))
+    [finding] = load(platform).findings
+    assert (finding.code, finding.severity, str(finding.source)) == (
+        "SPC213",
+        Severity.WARNING,
+        "argocd/delivery.yaml:6:3",
+    )
+    assert "stage" in finding.message
+
+
+def test_an_order_that_reaches_all_clusters_is_silent(platform: Path, put: Put) -> None:
+    put("argocd/delivery.yaml", _delivery("[[stage], [prod]]"))
+    assert not load(platform).findings
+
+
+def test_a_cluster_promoted_to_twice(platform: Path, put: Put) -> None:
+    put("argocd/delivery.yaml", _delivery("[[stage], [prod, stage]]"))
+    assert _found(platform) == [("SPC212", "argocd/delivery.yaml:6:31")]
+
+
+def test_more_promised_than_there_is_names_who(platform: Path, put: Put) -> None:
+    put("apps/vision.yaml", _team("vision", "{cluster: prod, pool: h100, gpus: 17}"))
+    [finding] = load(platform).findings
+    assert (finding.code, finding.severity, str(finding.source)) == (
+        "SPC210",
+        Severity.WARNING,
+        "clusters/prod.yaml:9:7",
+    )
+    assert finding.message == "33 GPUs of h100 are promised (search 16, vision 17), there are 32"
+
+
+def test_all_that_there_is_may_be_promised(platform: Path, put: Put) -> None:
+    put("apps/vision.yaml", _team("vision", "{cluster: prod, pool: h100, gpus: 16}"))
+    assert not load(platform).findings
+
+
+def test_slices_are_counted_by_profile(platform: Path, put: Put) -> None:
+    put("apps/vision.yaml", _team("vision", "{cluster: prod, pool: slices, profile: 1g.10gb, gpus: 16}"))
+    assert not load(platform).findings
+    put("apps/vision.yaml", _team("vision", "{cluster: prod, pool: slices, profile: 2g.20gb, gpus: 17}"))
+    [finding] = load(platform).findings
+    assert finding.message == "17 slices 2g.20gb of slices are promised (vision 17), there are 16"
+
+
+def test_a_quota_of_another_profile_is_none(platform: Path, put: Put) -> None:
+    put("apps/chat.yaml", SERVICE.replace("pool: a100", "pool: slices, profile: 2g.20gb"))
+    [finding] = load(platform).findings
+    assert finding.code == "SPC206"
+    assert "slices (2g.20gb)" in finding.message
+
+
+def test_clusters_without_quota_are_said_together(platform: Path, put: Put) -> None:
+    put("apps/vision.yaml", _team("vision", "{cluster: prod, pool: a100, gpus: 1}"))
+    put("apps/job.yaml", JOB.replace("search", "vision").replace("[prod]", "[prod, stage]"))
+    [finding] = load(platform).findings
+    assert finding.code == "SPC206"
+    assert "on prod, stage" in finding.message
+
+
+def test_a_namespace_of_the_gateway_is_reserved(platform: Path, put: Put) -> None:
+    text = (platform / "clusters/prod.yaml").read_text()
+    put("clusters/prod.yaml", text + "  gateway: {name: edge/models, domain: models.example.com}\n")
+    put("apps/edge.yaml", _team("edge", "{cluster: prod, pool: h100, gpus: 1}"))
+    assert [finding.code for finding in load(platform).findings] == ["SPC208"]
+
+
+def test_names_that_only_look_reserved_are_silent(platform: Path, put: Put) -> None:
+    for name in ("kubernetes-research", "default-team", "argocd-users"):
+        put(f"apps/{name}.yaml", _team(name, "{cluster: prod, pool: h100, gpus: 1}"))
+    assert not load(platform).findings
+
+
+def test_the_same_name_in_two_kinds_is_silent(platform: Path, put: Put) -> None:
+    put("apps/a.yaml", JOB.replace("sft", "search") + "---\n" + SERVICE.replace("chat", "search"))
+    assert not load(platform).findings
+
+
+def test_a_third_of_a_name_points_to_the_first(platform: Path, put: Put) -> None:
+    put("apps/a.yaml", "---\n".join([JOB] * 3))
+    assert _found(platform) == [("SPC201", "apps/a.yaml:13:12"), ("SPC201", "apps/a.yaml:23:12")]
+
+
+def test_policies_need_their_engine_on_every_cluster_they_hold_on(platform: Path, put: Put) -> None:
+    def policy(extra: str) -> Finding | None:
+        rule = '  match: {resources: [pods]}\n  rules: [{expression: "true", message: a}]\n'
+        put(
+            "policies/p.yaml",
+            f"{VERSION}kind: Policy\nmetadata: {{name: p}}\nspec:\n  description: d\n{rule}  {extra}\n",
+        )
+        findings = load(platform).findings
+        assert len(findings) <= 1
+        return findings[0] if findings else None
+
+    assert policy("engines: [ValidatingAdmissionPolicy, Kyverno]") is None
+    assert policy("engines: [Gatekeeper]\n  clusters: [prod]") is None
+    finding = policy("engines: [Kyverno, Gatekeeper]")
+    assert finding is not None
+    assert (finding.code, finding.path) == ("SPC214", "spec.engines[1]")
+    assert "stage" in finding.message
+
+
+def test_services_need_what_they_ask_for(platform: Path, put: Put) -> None:
+    on_stage = SERVICE.replace("[prod]", "[stage]")
+    for line, component in (
+        ("rollout: {canary: [5%]}\n  slo: {errors: 1%}", "argoRollouts"),
+        ("replicas: {max: 2, scaleOn: request-rate}", "keda"),
+    ):
+        put("apps/chat.yaml", f"{on_stage}  {line}\n")
+        [finding] = load(platform).findings
+        assert finding.code == "SPC214"
+        assert f"needs {component}" in finding.message
+    put("apps/chat.yaml", on_stage.replace("pool: a100", "pool: a100, tensorParallel: 2, nodes: 2"))
+    [finding] = load(platform).findings
+    assert "needs lws" in finding.message
+
+
+def test_cpu_runs_need_no_gpus(platform: Path, put: Put) -> None:
+    put("apps/vision.yaml", _team("vision", "{cluster: prod, pool: system, gpus: 0, cpu: 16}"))
+    put("apps/job.yaml", JOB.replace("search", "vision").replace("pool: h100", "pool: system\n  gpus: 0"))
+    assert not load(platform).findings
