@@ -15,14 +15,14 @@ import yaml_rs
 
 from blueprint.quantity import QuantityError, canonical_quantity
 
-Path = tuple[str, str]
+Ends = dict[str, frozenset[str]]
 
 
 class _Fields(NamedTuple):
-    """The ends of paths of a kind: maps whose values are quantities, and values that are."""
+    """The ends of paths of a kind, parent to keys: maps whose values are quantities, and values that are."""
 
-    maps: frozenset[Path]
-    values: frozenset[Path]
+    maps: Ends
+    values: Ends
 
 
 @cache
@@ -34,9 +34,13 @@ def _table() -> dict[str, Any]:
 
 @cache
 def _fields(kind: str) -> _Fields:
-    def ends(rows: list[dict[str, Any]]) -> frozenset[Path]:
-        mine = (row["path"].split(".") for row in rows if kind in row.get("kinds", [kind]))
-        return frozenset((parent, key) for parent, key in mine)
+    def ends(rows: list[dict[str, Any]]) -> Ends:
+        found: dict[str, set[str]] = {}
+        for row in rows:
+            if kind in row.get("kinds", [kind]):
+                parent, key = row["path"].split(".")
+                found.setdefault(parent, set()).add(key)
+        return {parent: frozenset(keys) for parent, keys in found.items()}
 
     table = _table()
     return _Fields(ends(table["maps"]), ends(table["values"]))
@@ -62,13 +66,16 @@ def _walk(value: Any, parent: str, key: str, fields: _Fields) -> Any:  # noqa: A
         return items if any(new is not old for new, old in zip(items, value, strict=True)) else value
     if not isinstance(value, dict):
         return value
-    all_of_them = (parent, key) in fields.maps
+    all_of_them = key in fields.maps.get(parent, ())
+    some = fields.values.get(key, ())
     changed = {}
     for name, child in value.items():
-        if all_of_them or (key, name) in fields.values:
+        if all_of_them or name in some:
             new = _quantity(child)
+        elif isinstance(child, dict | list):
+            new = _walk(child, key, name, fields)
         else:
-            new = _walk(child, key, name, fields) if isinstance(child, dict | list) else child
+            continue
         if new is not child:
             changed[name] = new
     return {**value, **changed} if changed else value

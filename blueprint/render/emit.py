@@ -246,14 +246,16 @@ def flow(value: object) -> str:
     if isinstance(value, str):
         return _quoted(value) if len(value) <= _SHORT else quote(value)
     if isinstance(value, dict):
-        return "{" + ", ".join([f"{_flow_key(key)}: {flow(child)}" for key, child in value.items()]) + "}"
+        return f"{{{', '.join([f'{_flow_key(key)}: {flow(child)}' for key, child in value.items()])}}}"
     if isinstance(value, list | tuple):
-        return "[" + ", ".join([flow(item) for item in value]) + "]"
+        return f"[{', '.join([flow(item) for item in value])}]"
     return _bare(value)
 
 
 def _flow_key(key: object) -> str:
     if not isinstance(key, str):
         raise TypeError(f"the key {key!r} is no string")
-    text = flow(key)
+    if len(key) <= _SHORT:
+        return _quoted(key)
+    text = quote(key)
     return text if len(text) <= _MAX_SIMPLE_KEY else f"? {text} "

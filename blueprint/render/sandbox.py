@@ -183,9 +183,16 @@ class Sandbox(ImmutableSandboxedEnvironment):
         return super().call_binop(context, operator, left, right)
 
     def getattr(self, obj: Any, attribute: str) -> Any:  # noqa: ANN401
-        """`spec.items` means the key `items` of a map before it means the method."""
-        if type(obj) is dict and attribute in obj:
-            return obj[attribute]
+        """`spec.items` means the key `items` of a map before it means the method.
+
+        Keys of maps and fields of dataclasses, which is nearly all, take no look at what is safe: they are data.
+        """
+        kind = type(obj)
+        if kind is dict:
+            if attribute in obj:
+                return obj[attribute]
+        elif attribute in getattr(kind, "__dataclass_fields__", ()) and not attribute.startswith("_"):
+            return getattr(obj, attribute)
         return super().getattr(obj, attribute)
 
     def wrap_str_format(self, value: Any) -> None:  # noqa: ANN401

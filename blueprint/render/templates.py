@@ -10,7 +10,7 @@ from __future__ import annotations
 import difflib
 import hashlib
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -129,10 +129,10 @@ class Templates:
             where = Source(self._files[kind].path)
             raise TemplateProblem(_problem("TPL108", f"the template renders {what}, not one map", where, source))
         try:
-            return {key: _tidy(child, key) for key, child in _entries(body, "")}
+            return dict(_tidy(body))
         except _NoKey as error:
+            message = f"the key {error.args[0]!r} under {_above(body, error.args[0])} is no string"
             where = Source(self._files[kind].path)
-            message = f"the key {error.args[1]!r} under {error.args[0] or 'the top'} is no string"
             raise TemplateProblem(_problem("TPL108", message, where, source, "quote the key")) from None
 
     def _refuse(self, name: str) -> None:
@@ -199,24 +199,33 @@ class Templates:
 
 
 class _NoKey(Exception):
-    """A key that is no string: path of the map, key."""
+    """A key that is no string."""
 
 
-def _tidy(value: Any, path: str) -> Any:  # noqa: ANN401 - any JSON value in, the same kind of value out
+def _tidy(value: Any) -> Any:  # noqa: ANN401 - any JSON value in, the same kind of value out
     """Leave out map entries whose value is null, at every depth; refuse keys that are no strings."""
     if isinstance(value, dict):
-        return {key: _tidy(child, f"{path}.{key}") for key, child in _entries(value, path)}
+        kept = {}
+        for key, child in value.items():
+            if type(key) is not str:
+                raise _NoKey(key)
+            if child is not None:
+                kept[key] = _tidy(child) if isinstance(child, dict | list) else child
+        return kept
+    return [_tidy(item) if isinstance(item, dict | list) else item for item in value]
+
+
+def _above(value: object, key: object, path: str = "") -> str:
+    """The path of the first map that has the key, "" for none."""
+    if isinstance(value, dict):
+        if key in value:
+            return path or "the top"
+        return next(
+            filter(None, (_above(child, key, f"{path}.{name}".lstrip(".")) for name, child in value.items())), ""
+        )
     if isinstance(value, list):
-        return [_tidy(item, f"{path}[{index}]") for index, item in enumerate(value)]
-    return value
-
-
-def _entries(value: dict[Any, Any], path: str) -> Iterator[tuple[str, Any]]:
-    for key, child in value.items():
-        if type(key) is not str:
-            raise _NoKey(path, key)
-        if child is not None:
-            yield key, child
+        return next(filter(None, (_above(child, key, f"{path}[{i}]") for i, child in enumerate(value))), "")
+    return ""
 
 
 def _read_folder(folder: Path) -> Iterable[tuple[str, _File]]:

@@ -54,7 +54,7 @@ trees = st.recursive(
 )
 
 
-@settings(max_examples=300)
+@settings(max_examples=150)
 @given(st.dictionaries(nasty_text, trees, min_size=1, max_size=4) | st.lists(trees, min_size=1, max_size=4))
 @example({"a": {}, "b": [], "c": [[], {}], "d": [[[]]]})
 def test_every_tree_reads_back_everywhere(tree):

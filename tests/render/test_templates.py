@@ -95,10 +95,13 @@ def test_null_entries_are_left_out_at_every_depth(desk):
     assert desk.render(text, x=None) == {"b": [{"d": 1}, None], "e": {}, "g": {"i": 0}}
 
 
-@pytest.mark.parametrize("text", NASTY, ids=lambda text: ascii(text)[:30])
-def test_nasty_values_stay_in_their_place(desk, text):
-    rendered = desk.render("a: {{ x }}\nb: {{ [x, {x: x}] }}\n{{ key }}: 1\nz: [{{ x }}]", x=text, key=text[:300])
-    assert rendered == {"a": text, "b": [text, {text: text}], text[:300]: 1, "z": [text]}
+def test_nasty_values_stay_in_their_place(desk):
+    desk.write("a: {{ x }}\nb: {{ [x, {x: x}] }}\n{{ key }}: 1\nz: [{{ x }}]")
+    templates = desk.templates()
+    for text in NASTY:
+        key = text[:300]  # a longer key needs another form of YAML
+        rendered = templates.render("Thing", x=text, key=key)
+        assert rendered == {"a": text, "b": [text, {text: text}], key: 1, "z": [text]}, ascii(text)[:99]
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
