@@ -164,11 +164,10 @@ class _Collected:
         return Loaded(platform, Report.of(self.findings).findings, self.documents, self.digest.hexdigest())
 
     def _of(self, kind: type[M]) -> tuple[Document[M], ...]:
-        found = ((name, d) for (_, name), d in self.models.items() if isinstance(d.model, kind))
         return tuple(
-            Document(d.model, d.source, d.locate)
-            for _, d in sorted(found, key=lambda pair: pair[0])
-            if isinstance(d.model, kind)
+            Document(document.model, document.source, document.locate)
+            for _, document in sorted(self.models.items(), key=lambda entry: entry[0])
+            if isinstance(document.model, kind)
         )
 
 

@@ -77,14 +77,9 @@ def _exist(platform: Platform, declared: Declared) -> Iterator[Finding]:
 
     def known(code: str, kind: str, name: str, at: Callable[[str], Source], path: str) -> Iterator[Finding]:
         if declared.lacks(kind, name):
-            near = nearest(name, declared.names(kind))
-            fix = (
-                f"write {near}"
-                if near
-                else f"there are {', '.join(declared.names(kind))}"
-                if declared.names(kind)
-                else ""
-            )
+            others = declared.names(kind)
+            near = nearest(name, others)
+            fix = f"write {near}" if near else f"there are {', '.join(others)}" * bool(others)
             message = f"there is no {kind} {name}" + (f"; did you mean {near}?" if near else "")
             yield Finding(code, message, at(path), path=path, fix=fix)
 
@@ -106,9 +101,8 @@ def _exist(platform: Platform, declared: Declared) -> Iterator[Finding]:
             if cluster not in service.model.spec.clusters:
                 path = f"spec.replicasOn.{cluster}"
                 message = f"{service.model.metadata.name} does not run on {cluster}"
-                yield Finding(
-                    "SPC202", message, service.locate(path), path=path, fix="add it to clusters, or delete this"
-                )
+                fix = "add it to clusters, or delete this"
+                yield Finding("SPC202", message, service.locate(path), path=path, fix=fix)
 
 
 def _once(platform: Platform) -> Iterator[Finding]:
