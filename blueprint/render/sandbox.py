@@ -21,6 +21,8 @@ from blueprint.render.emit import flow
 MAX_STEPS = 100_000  # rounds of loops, calls and includes of one object
 MAX_TEXT = 1_500_000  # characters of one object; etcd takes no request above 1.5 MiB
 
+_MAX_FACTOR = 2**64
+
 # Filters whose result depends on the input alone. Not among them: `random`, `pprint`, `tojson` (values are JSON
 # already), `safe`, `format` and those that pad.
 _FILTERS = (
@@ -79,19 +81,20 @@ class _Sources(BaseLoader):
 
 
 def _bound(tree: nodes.Template) -> None:
-    """Count each round of each loop, and measure each text that `~` makes."""
+    """Count each round of each loop, and join texts (`~`) by our own rule."""
     for loop in tree.find_all(nodes.For):
         loop.iter = nodes.Filter(loop.iter, "_counted", [], [], None, None, lineno=loop.lineno)
     for node in list(tree.find_all((nodes.Node,))):
         for field, value in node.iter_fields():
             if isinstance(value, nodes.Concat):
-                setattr(node, field, _measured(value))
+                setattr(node, field, _joined(value))
             elif isinstance(value, list):
-                value[:] = [_measured(item) if isinstance(item, nodes.Concat) else item for item in value]
+                value[:] = [_joined(item) if isinstance(item, nodes.Concat) else item for item in value]
 
 
-def _measured(node: nodes.Concat) -> nodes.Filter:
-    return nodes.Filter(node, "_measured", [], [], None, None, lineno=node.lineno)
+def _joined(node: nodes.Concat) -> nodes.Filter:
+    parts = nodes.List(node.nodes, lineno=node.lineno)
+    return nodes.Filter(parts, "_joined", [], [], None, None, lineno=node.lineno)
 
 
 def _mark(tree: nodes.Template, name: str) -> None:
@@ -128,7 +131,7 @@ class Sandbox(ImmutableSandboxedEnvironment):
             cache_size=-1,
         )
         self.filters = {name: self.filters[name] for name in _FILTERS}
-        self.filters |= {"_counted": self._counted, "_measured": self._measured}
+        self.filters |= {"_counted": self._counted, "_joined": self._joined}
         self.globals = {name: self.globals[name] for name in _GLOBALS}
         self._steps = 0
 
@@ -156,7 +159,14 @@ class Sandbox(ImmutableSandboxedEnvironment):
             yield value
 
     @pass_context
-    def _measured(self, _context: Context, text: str) -> str:
+    def _joined(self, _context: Context, parts: list[object]) -> str:
+        """`~` joins texts and numbers; Jinja would write `None` and `True` into names."""
+        for part in parts:
+            if isinstance(part, Undefined):
+                part._fail_with_undefined_error()
+            if isinstance(part, bool) or not isinstance(part, str | int | float):
+                raise NotJSONError(f"{part!r} cannot be part of a text")
+        text = "".join(map(str, parts))
         if len(text) > MAX_TEXT:
             raise RunawayError(f"it makes a text of more than {MAX_TEXT:,} characters")
         return text
@@ -180,6 +190,8 @@ class Sandbox(ImmutableSandboxedEnvironment):
                 raise RunawayError(f"it makes a value of more than {MAX_TEXT:,} parts")
         elif not (isinstance(left, int | float) and isinstance(right, int | float)):
             raise SecurityError(f"templates use {operator} on numbers only")
+        elif abs(left) > _MAX_FACTOR or abs(right) > _MAX_FACTOR:
+            raise RunawayError("it computes a number that no object holds")
         return super().call_binop(context, operator, left, right)
 
     def getattr(self, obj: Any, attribute: str) -> Any:  # noqa: ANN401

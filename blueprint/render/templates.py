@@ -97,7 +97,8 @@ class Templates:
     def render(self, kind: str, /, *, source: Source | None = None, **values: object) -> dict[str, Any]:
         """Render the template named `kind` to plain data: a map with string keys, without null entries.
 
-        `source` is the place in the spec that asks for the object; findings name it. Raises TemplateProblem.
+        `source` is the place in the spec that asks for the object; findings name it, the template does not see it.
+        Raises TemplateProblem.
         """
         if kind not in self._files:
             close = difflib.get_close_matches(kind, self._files, 1)
@@ -168,7 +169,7 @@ class Templates:
                 code, message = "TPL103", f"the template uses something that is not there: {error}"
                 fix = _missing(str(error), values)
             case NotJSONError():
-                code, message = "TPL106", f"the expression has no JSON value: {error}"
+                code, message = "TPL106", f"the expression cannot be written: {error}"
             case RunawayError() | OverflowError():
                 code, message = "TPL105", f"the template does not come to an end: {error}"
             case RecursionError() | MemoryError():
@@ -261,7 +262,7 @@ def _read_file(path: Path) -> _File:
 
 
 def _problem(code: str, message: str, where: Source, source: Source | None, fix: str = "") -> Finding:
-    return _problem_of(Finding(code, message, where, fix=fix), source)
+    return _problem_of(Finding(code, " ".join(message.split()), where, fix=fix), source)
 
 
 def _problem_of(finding: Finding, source: Source | None) -> Finding:

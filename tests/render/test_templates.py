@@ -117,6 +117,11 @@ def test_a_key_of_a_map_comes_before_its_methods(desk):
     assert desk.render("a: {{ x.items }}\nb: {{ x.keys() | list }}", x={"items": 3}) == {"a": 3, "b": ["items"]}
 
 
+def test_texts_and_numbers_can_be_joined(desk):
+    text = "a: {{ 'x-' ~ n ~ '-' ~ ('y' ~ 1.5) }}\nb: {{ ['p' ~ n] }}\n{% if 'x' ~ n == 'x3' %}\nc: 1\n{% endif %}"
+    assert desk.render(text, n=3) == {"a": "x-3-y1.5", "b": ["p3"], "c": 1}
+
+
 def test_the_users_file_comes_first(desk):
     (desk.shipped / f"A{SUFFIX}").write_text("a: ours\n")
     (desk.shipped / f"B{SUFFIX}").write_text("b: ours\n{% include 'A.yaml.j2' %}")
@@ -207,6 +212,16 @@ BAD = [
     ("a: 1\nb: {{ x }}", {"x": {1: 2}}, "TPL106", 2, "key 1 is no string"),
     ("a: {{ x }}", {"x": float("nan")}, "TPL106", 1, "nan"),
     ("a: {{ x }}", {"x": "\ud800"}, "TPL106", 1, "surrogate"),
+    ("a: {{ 'x-' ~ x }}", {"x": None}, "TPL106", 1, "None cannot be part of a text"),
+    ("a: 1\nb: {{ [{'c': 'x-' ~ ('y' ~ x)}] }}", {"x": True}, "TPL106", 2, "True cannot be part of a text"),
+    ("a: {{ 'x-' ~ x }}", {}, "TPL103", 1, "'x' is undefined"),
+    (
+        "{% set n = namespace(i=9) %}{% for i in range(99) %}{% set n.i = n.i * n.i %}{% endfor %}a: 1",
+        {},
+        "TPL105",
+        1,
+        "number",
+    ),
     ("a: {{ x }}", {"x": {1, 2}}, "TPL106", 1, "set is no JSON type"),
     ("a: {{ x }}", {"x": 2**70}, "TPL106", 1, "64 bits"),
     ("{% if true %}\na: 1\n   b: 2\n{% endif %}\nc: 3\n", {}, "TPL107", 3, "rendered line 2"),
