@@ -1,0 +1,171 @@
+"""The command line as a person meets it: exit codes, one clear error, no traceback."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from blueprint.new import copy_example, examples
+
+REPOSITORY = Path(__file__).parents[1]
+
+
+def blueprint(*arguments: str | Path, cwd: Path, stdin: str = "") -> subprocess.CompletedProcess[str]:
+    """Run the command line as its own process."""
+    done = subprocess.run(
+        [sys.executable, "-m", "blueprint", *map(str, arguments)],
+        cwd=cwd,
+        input=stdin,
+        capture_output=True,
+        text=True,
+        env={**os.environ, "NO_COLOR": "1", "COLUMNS": "120"},
+        check=False,
+    )
+    assert "Traceback" not in done.stderr + done.stdout
+    return done
+
+
+@pytest.fixture
+def platform(tmp_path: Path) -> Path:
+    copy_example("minimal", tmp_path / "platform")
+    return tmp_path / "platform"
+
+
+def test_the_smallest_platform_is_green_at_once(tmp_path: Path) -> None:
+    started = blueprint("new", "mine", cwd=tmp_path)
+    assert started.returncode == 0
+    assert "next: blueprint render mine" in started.stdout
+    rendered = blueprint("render", "mine", cwd=tmp_path)
+    assert rendered.returncode == 0, rendered.stdout
+    assert "no findings" in rendered.stdout
+    assert "next: blueprint check mine/rendered" in rendered.stdout
+    checked = blueprint("check", "mine/rendered", cwd=tmp_path)
+    assert checked.returncode == 0, checked.stdout
+    specs = [path for path in (tmp_path / "mine").rglob("*.yaml") if "rendered" not in path.parts]
+    assert sum(len(path.read_text().splitlines()) for path in specs) < 40
+
+
+def test_new_refuses_a_folder_in_use(platform: Path) -> None:
+    again = blueprint("new", platform, cwd=platform)
+    assert again.returncode == 2
+    assert "there already" in again.stderr
+
+
+def test_new_names_the_examples(tmp_path: Path) -> None:
+    wrong = blueprint("new", "x", "--example", "huge", cwd=tmp_path)
+    assert wrong.returncode == 2
+    assert all(name in wrong.stderr for name in examples())
+
+
+def test_check_tells_whether_anything_would_change(platform: Path) -> None:
+    before = blueprint("render", "--check", cwd=platform)
+    assert before.returncode == 1
+    assert not (platform / "rendered").exists()
+    assert blueprint("render", cwd=platform).returncode == 0
+    after = blueprint("render", "--check", cwd=platform)
+    assert after.returncode == 0
+    team = platform / "apps/demo/demo.yaml"
+    team.write_text(team.read_text().replace("gpus: 8", "gpus: 6"))
+    changed = blueprint("render", "--check", cwd=platform)
+    assert changed.returncode == 1
+    assert "~ lab/queues/clusterqueue-demo-training-plain.yaml" in changed.stdout
+
+
+def test_a_mistake_in_a_spec_keeps_the_old_tree(platform: Path) -> None:
+    assert blueprint("render", cwd=platform).returncode == 0
+    before = {path: path.read_bytes() for path in (platform / "rendered").rglob("*") if path.is_file()}
+    team = platform / "apps/demo/demo.yaml"
+    team.write_text(team.read_text().replace("quotas:", "quota:"))
+    failed = blueprint("render", cwd=platform)
+    assert failed.returncode == 1
+    assert "apps/demo/demo.yaml:6:3" in failed.stdout
+    assert "quotas" in failed.stdout
+    assert {path: path.read_bytes() for path in (platform / "rendered").rglob("*") if path.is_file()} == before
+
+
+def test_a_hand_edit_is_never_overwritten_in_silence(platform: Path) -> None:
+    assert blueprint("render", cwd=platform).returncode == 0
+    owned = platform / "rendered/lab/access/clusterrole-platform-admin.yaml"
+    owned.write_text(owned.read_text() + "# mine\n")
+    refused = blueprint("render", cwd=platform)
+    assert refused.returncode == 1
+    assert "clusterrole-platform-admin.yaml" in refused.stdout
+    assert "# mine" in owned.read_text()
+    assert blueprint("render", "--force", cwd=platform).returncode == 0
+    assert "# mine" not in owned.read_text()
+
+
+def test_one_cluster_leaves_the_others_alone(tmp_path: Path) -> None:
+    copy_example("reference", tmp_path)
+    assert blueprint("render", cwd=tmp_path).returncode == 0
+    prod = {path: path.read_bytes() for path in (tmp_path / "rendered/prod-a").rglob("*.yaml")}
+    for spec in ("clusters/prod-a.yaml", "clusters/preprod.yaml"):
+        file = tmp_path / spec
+        file.write_text(file.read_text().replace("release: monitoring", "release: prometheus"))
+    done = blueprint("render", "--cluster", "preprod", cwd=tmp_path)
+    assert done.returncode == 0, done.stdout
+    assert {path: path.read_bytes() for path in (tmp_path / "rendered/prod-a").rglob("*.yaml")} == prod
+    assert blueprint("render", "--check", cwd=tmp_path).returncode == 1
+
+
+def test_an_unknown_cluster_is_named(platform: Path) -> None:
+    wrong = blueprint("render", "--cluster", "lap", cwd=platform)
+    assert wrong.returncode == 2
+    assert "lab" in wrong.stderr
+
+
+def test_json_is_one_document(platform: Path) -> None:
+    rendered = blueprint("render", "-o", "json", cwd=platform)
+    document = json.loads(rendered.stdout)
+    assert document["failed"] is False
+    assert document["changes"]["added"]
+    checked = json.loads(blueprint("check", "rendered", "-o", "json", cwd=platform).stdout)
+    assert checked["totals"]["objects"] == document["totals"]["objects"]
+
+
+def test_check_reads_the_standard_input(tmp_path: Path) -> None:
+    good = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: a\n"
+    assert blueprint("check", "-", cwd=tmp_path, stdin=good).returncode == 0
+    bad = blueprint("check", "-", cwd=tmp_path, stdin=good + "dta: {}\n")
+    assert bad.returncode == 1
+    assert "<stdin>:5" in bad.stdout
+    assert "data" in bad.stdout
+
+
+@pytest.mark.parametrize("arguments", [["render", "nowhere"], ["check", "nowhere"], ["rules", "XXX999"], ["render", "-o", "x"]])
+def test_wrong_usage_is_one_clear_error(arguments: list[str], tmp_path: Path) -> None:
+    wrong = blueprint(*arguments, cwd=tmp_path)
+    assert wrong.returncode == 2
+    assert wrong.stderr.strip()
+
+
+def test_a_folder_without_specs_says_how_to_start(tmp_path: Path) -> None:
+    empty = blueprint("render", cwd=tmp_path)
+    assert empty.returncode == 2
+    assert "blueprint new" in empty.stderr
+
+
+def test_every_rule_has_a_page(tmp_path: Path) -> None:
+    listed = blueprint("rules", cwd=tmp_path)
+    codes = [line.split()[0] for line in listed.stdout.splitlines()]
+    assert len(codes) == len(set(codes)) > 40
+    page = blueprint("rules", codes[0].lower(), cwd=tmp_path)
+    assert codes[0] in page.stdout
+    assert "fix:" in page.stdout
+
+
+def test_the_readme_shows_the_real_help(tmp_path: Path) -> None:
+    helped = subprocess.run(
+        [sys.executable, "-m", "blueprint", "--help"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        env={**os.environ, "NO_COLOR": "1", "COLUMNS": "80"},
+        check=True,
+    )
+    assert helped.stdout.strip() in (REPOSITORY / "README.md").read_text()
