@@ -27,6 +27,9 @@ from blueprint.render.shape import faults
 SUFFIX = ".yaml.j2"
 _MAX_FILE = 256 * 1024
 _LINE = re.compile(r"\bline (\d+)")
+# More levels than any object has (`emit` refuses 200). yaml_rs 0.1.6 bounds the depth of brackets, not that of indents.
+_MAX_DEPTH = 150
+_TOO_DEEP = re.compile(r"^[ ?-]{250}", re.MULTILINE)
 _UNDEFINED = re.compile(r"^'(\w+)' is undefined$")
 
 
@@ -112,6 +115,9 @@ class Templates:
 
     def _read(self, kind: str, text: str, source: Source | None, values: Mapping[str, object]) -> dict[str, Any]:
         """Parse rendered text; `values` are there to find the line of the template again after a failure."""
+        if deep := _TOO_DEEP.search(text):
+            where = self._origin(kind, values, text.count("\n", 0, deep.start()) + 1)
+            raise TemplateProblem(_problem("TPL107", "the rendered text is nested too deeply", where, source))
         try:
             # With `parse_datetime` yaml_rs 0.1.6 makes dates of quoted strings, too.
             body = yaml_rs.loads(text, parse_datetime=False)
@@ -131,6 +137,9 @@ class Templates:
             raise TemplateProblem(_problem("TPL108", f"the template renders {what}, not one map", where, source))
         try:
             return dict(_tidy(body))
+        except RecursionError:
+            where = Source(self._files[kind].path)
+            raise TemplateProblem(_problem("TPL107", "the rendered text is nested too deeply", where, source)) from None
         except _NoKey as error:
             message = f"the key {error.args[0]!r} under {_above(body, error.args[0])} is no string"
             where = Source(self._files[kind].path)
@@ -203,17 +212,19 @@ class _NoKey(Exception):
     """A key that is no string."""
 
 
-def _tidy(value: Any) -> Any:  # noqa: ANN401 - any JSON value in, the same kind of value out
+def _tidy(value: Any, depth: int = 0) -> Any:  # noqa: ANN401 - any JSON value in, the same kind of value out
     """Leave out map entries whose value is null, at every depth; refuse keys that are no strings."""
+    if depth > _MAX_DEPTH:
+        raise RecursionError
     if isinstance(value, dict):
         kept = {}
         for key, child in value.items():
             if type(key) is not str:
                 raise _NoKey(key)
             if child is not None:
-                kept[key] = _tidy(child) if isinstance(child, dict | list) else child
+                kept[key] = _tidy(child, depth + 1) if isinstance(child, dict | list) else child
         return kept
-    return [_tidy(item) if isinstance(item, dict | list) else item for item in value]
+    return [_tidy(item, depth + 1) if isinstance(item, dict | list) else item for item in value]
 
 
 def _above(value: object, key: object, path: str = "") -> str:

@@ -122,6 +122,13 @@ def test_texts_and_numbers_can_be_joined(desk):
     assert desk.render(text, n=3) == {"a": "x-3-y1.5", "b": ["p3"], "c": 1}
 
 
+def test_deep_but_allowed(desk):
+    rendered = desk.render("\n".join(" " * i + "a:" for i in range(150)) + " {{ x }}", x=1)
+    for _ in range(150):
+        rendered = rendered["a"]
+    assert rendered == 1
+
+
 def test_the_users_file_comes_first(desk):
     (desk.shipped / f"A{SUFFIX}").write_text("a: ours\n")
     (desk.shipped / f"B{SUFFIX}").write_text("b: ours\n{% include 'A.yaml.j2' %}")
@@ -230,6 +237,10 @@ BAD = [
     ("a: [1, 2\n", {}, "TPL107", 1, "no YAML"),
     ("a: b: c", {}, "TPL107", 1, "no YAML"),
     ("a: " + "[" * 9999 + "]" * 9999, {}, "TPL107", 1, "recursion limit"),
+    ("a: 1\nb:\n" + "- " * 100_000 + "x", {}, "TPL107", 3, "nested too deeply"),
+    ("? " * 100_000 + "x", {}, "TPL107", 1, "nested too deeply"),
+    ("\n".join(" " * i + "a:" for i in range(300)), {}, "TPL107", 251, "nested too deeply"),
+    ("\n".join(" " * i + "a:" for i in range(200)) + " 1", {}, "TPL107", 0, "nested too deeply"),
     ("", {}, "TPL108", 0, "nothing"),
     ("- a\n", {}, "TPL108", 0, "a list"),
     ("a: 1\n---\nb: 1\n", {}, "TPL108", 0, "several documents"),
