@@ -25,7 +25,7 @@ Steps = tuple[str | int, ...]
 # A field whose name CEL cannot spell: k8s.io/apiserver@v0.35.4 pkg/cel/escaping.go
 _ESCAPED = re.compile(r"(?<=\.)(?:__(\w+?)__(?!\w)|\w*__(?:underscores|dot|dash|slash)__\w*)")
 _SPELLINGS = {"__underscores__": "__", "__dot__": ".", "__dash__": "-", "__slash__": "/"}
-_SELF = re.compile(r"\bself\b(?:\s*\.\s*\??\s*(?:`([^`]+)`|([A-Za-z_]\w*)(?!\s*\()))?")
+_SELF = re.compile(r"\bself\b(?:\s*\.\s*\??\s*(?:`([^`]+)`|([A-Za-z_]\w*)(?!\w|\s*\()))?")
 
 
 @dataclass(frozen=True, slots=True)
