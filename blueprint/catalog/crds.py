@@ -34,6 +34,7 @@ FORMATS = frozenset(
     | {"datetime", "k8sshortname", "k8slongname"}
 )
 
+_NOT_NULL = ["array", "boolean", "number", "object", "string"]
 _COPIED = (
     *("enum", "multipleOf", "pattern", "required", "maxItems", "maxLength", "maxProperties"),
     *("minItems", "minLength", "minProperties"),
@@ -62,6 +63,9 @@ def records(crd: Mapping[str, Any], object_meta: Schema) -> Iterator[Record]:
         if status and "status" in structure.get("properties", {}):
             root["properties"]["status"] = unknown_only(structure["properties"]["status"])
         walked = _without_status(structure) if status else structure
+        scale = (subresources.get("scale") or {}).get("specReplicasPath", "").lstrip(".")
+        if scale:
+            _limit_scale(root, scale.split("."))
         rules = [_rule(path, rule) for path, rule in _rules(walked)]
         yield {
             "apiVersion": f"{spec['group']}/{version['name']}",
@@ -74,7 +78,7 @@ def records(crd: Mapping[str, Any], object_meta: Schema) -> Iterator[Record]:
             "deprecation": version.get("deprecationWarning") or "",
             "core": False,
             "status": status,
-            "scale": (subresources.get("scale") or {}).get("specReplicasPath", "").lstrip("."),
+            "scale": scale,
             "schema": share(root),
             "defaults": defaults(walked) or {},
             "lists": [[path, *_keys(node)] for path, node in _lists(walked, "map")],
@@ -89,16 +93,24 @@ def close(schema: Schema) -> Schema:
     """The closed JSON Schema (draft 2020-12) of a structural schema: what is not named is refused."""
     out = _value(schema)
     if "properties" in schema:
-        out["properties"] = {name: close(child) for name, child in schema["properties"].items()}
+        out["properties"] = {name: _named(child) for name, child in schema["properties"].items()}
     if isinstance(schema.get("items"), dict):
         out["items"] = close(schema["items"])
     additional = schema.get("additionalProperties")
     if isinstance(additional, dict):
-        out["additionalProperties"] = close(additional)
+        out["additionalProperties"] = _named(additional)
     elif schema.get("x-kubernetes-embedded-resource"):
         _embedded(out)
     if additional is None and _is_object(schema) and not schema.get("x-kubernetes-preserve-unknown-fields"):
         out["additionalProperties"] = False
+    return out
+
+
+def _named(schema: Schema) -> Schema:
+    """The schema of a named value: a null there is dropped before anything is validated, unless it is nullable."""
+    out = close(schema)
+    if "type" not in out and not schema.get("nullable"):
+        out["type"] = _NOT_NULL
     return out
 
 
@@ -195,6 +207,19 @@ def _standard_fields(root: Schema, structure: Schema, object_meta: Schema) -> No
     properties["metadata"] = object_meta | ({"allOf": [{"properties": narrowed}]} if narrowed else {})
     if not root.get("required"):
         root.pop("required", None)
+
+
+def _limit_scale(root: Schema, path: list[str]) -> None:
+    """The replica count that `/scale` shows is an int32 that is not negative, whatever its own schema says.
+
+    k8s.io/apiextensions-apiserver@v0.35.4 pkg/registry/customresource/validator.go ValidateScaleSpec
+    """
+    node = root
+    for name in path:
+        node = node.get("properties", {}).get(name, {})
+    if node.get("type") == "integer":
+        node["minimum"] = max(node.get("minimum", 0), 0)
+        node["maximum"] = min(node.get("maximum", 2**31 - 1), 2**31 - 1)
 
 
 def walk(schema: Schema, path: Path = ()) -> Iterator[tuple[Path, Schema]]:

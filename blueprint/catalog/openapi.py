@@ -15,12 +15,13 @@ from blueprint.catalog.sharing import children, name_pointer, rebuilt
 _INT32 = {"minimum": -(2**31), "maximum": 2**31 - 1}
 _PREFIX = "#/components/schemas/"
 
-# k8s.io/apimachinery@v0.35.4 pkg/api/resource/quantity.go UnmarshalJSON and parseQuantityString, suffix.go: blanks
-# around are cut, a sign or a suffix alone is zero, and any JSON number will do.
+# k8s.io/apimachinery@v0.35.4 pkg/api/resource/quantity.go UnmarshalJSON and parseQuantityString, suffix.go: spaces
+# around are cut (from the JSON text, in which a tab or line break is an escape), a sign or a suffix alone is zero, and
+# any JSON number will do.
 _EXPONENT = "[eE][+-]?[0-9]+"
 _BARE = f"(?:[numkMGTPE]|[KMGT]i|{_EXPONENT})"  # `Pi` and `Ei` want a digit
 _NUMBER = r"(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)"
-_QUANTITY = rf"^\s*(?:[+-]?{_NUMBER}(?:[numkMGTPE]|[KMGTPE]i|{_EXPONENT})?|[+-]\.?{_BARE}?|\.?{_BARE}|\.)\s*$"
+_QUANTITY = rf"^ *(?:[+-]?{_NUMBER}(?:[numkMGTPE]|[KMGTPE]i|{_EXPONENT})?|[+-]\.?{_BARE}?|\.?{_BARE}|\.) *$"
 
 # Go types with a decoder of their own; the document describes them loosely.
 _SPECIAL: Mapping[str, Schema] = {

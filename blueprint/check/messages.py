@@ -52,8 +52,8 @@ class Complaint(NamedTuple):
     fix: str = ""
 
 
-def complaints(kind: Kind, error: ValidationError) -> Iterator[Complaint]:
-    """What one error of the validator of `kind` comes to; an error about unknown fields names each."""
+def complaints(kind: Kind, error: ValidationError, body: Json) -> Iterator[Complaint]:
+    """What one error of the validator of `kind` on `body` comes to; an error about unknown fields names each."""
     path = tuple(error.instance_path)
     word = error.kind.name
     value: Json = error.instance
@@ -63,7 +63,9 @@ def complaints(kind: Kind, error: ValidationError) -> Iterator[Complaint]:
         for name in detail:
             yield Complaint("SCH104", (*path, name), f"unknown field `{name}`", _suggestion(name, known))
     elif word == "falseSchema":  # a map that may hold nothing
-        for name in value if isinstance(value, dict) else ():
+        for step in path:
+            body = body[step]
+        for name in body:
             yield Complaint("SCH104", (*path, name), f"unknown field `{name}`")
     elif word == "required":
         yield Complaint("SCH105", (*path, detail), f"`{detail}` is required")

@@ -89,5 +89,5 @@ def _pruned(kind: Kind, schema: Schema, defaults: Json, value: Json) -> Json:
 
 
 def _nullable(schema: Schema) -> bool:
-    """No type at all is a field that preserves whatever it is given; there null is a value."""
+    """Whether null is a value here; a field without any type takes it."""
     return "type" not in schema or "null" in schema["type"]

@@ -6,12 +6,14 @@ The server's steps, in its order: decode (unknown fields, Go types), null, defau
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from difflib import get_close_matches
 from typing import Any
 
 import jsonschema_rs
 
+from blueprint.catalog.crds import ITEM, VALUE
 from blueprint.catalog.schemas import Kind, SchemaPack
 from blueprint.check.defaults import with_defaults
 from blueprint.check.formats import FORMATS
@@ -94,7 +96,7 @@ class Checker:
             if not errors:
                 yield from _whole_floats(manifest, kind, strict.iter_errors(seen))
         for error in errors:
-            for code, path, message, fix in complaints(kind, error):
+            for code, path, message, fix in complaints(kind, error, seen):
                 yield _finding(manifest, code, message, path, fix=fix)
 
 
@@ -158,9 +160,24 @@ def _whole_floats(manifest: Manifest, kind: Kind, errors: Iterable[jsonschema_rs
             continue  # a branch that such a number decides
         if ".".join(map(str, path)) == kind.scale:
             yield _finding(manifest, "SCH106", f"must be an integer, is {error.instance}", path)
+        elif _is_read(kind, path):
+            message = f"must be an integer, is {error.instance}: a validation rule reads it, and stops at a float"
+            yield _finding(manifest, "SCH106", message, path, Confidence.LIKELY)
         else:
-            message = f"{error.instance} is read as an integer here, and refused by a CEL rule that reads it"
+            message = f"{error.instance} is taken for the integer that belongs here"
             yield _finding(manifest, "SCH111", message, path, Confidence.STYLE, severity=Severity.WARNING)
+
+
+def _is_read(kind: Kind, path: tuple[str | int, ...]) -> bool:
+    """Whether a CEL rule of a field or of what holds it names the field; it then sees a float and ends in an error."""
+    names = [step for step in path if isinstance(step, str)]
+    return bool(names) and any(
+        not rule.transition
+        and len(rule.path) <= len(path)
+        and all(held in (step, ITEM, VALUE) for held, step in zip(rule.path, path, strict=False))
+        and re.search(rf"\b{re.escape(names[-1])}\b", rule.rule)
+        for rule in kind.rules
+    )
 
 
 def _finding(
