@@ -1,0 +1,58 @@
+import pytest
+
+from blueprint.catalog.schemas import SchemaPack
+from blueprint.check import Validator
+from blueprint.finding import Confidence, Source
+from blueprint.objects import Manifest
+
+
+@pytest.fixture(scope="module")
+def validator():
+    return Validator(SchemaPack.shipped())
+
+
+def verdict(validator, old, **changes):
+    new = {**old, **changes}
+    found = validator.update(Manifest(new, Source("new.yaml")), Manifest(old, Source("old.yaml")))
+    return [(f.code, f.path, f.confidence) for f in found]
+
+
+SECRET = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "a", "namespace": "n"}, "type": "Opaque"}
+MAP = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a", "namespace": "n"}, "data": {"a": "1"}}
+BINDING = {
+    "apiVersion": "rbac.authorization.k8s.io/v1",
+    "kind": "RoleBinding",
+    "metadata": {"name": "a", "namespace": "n"},
+    "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "a"},
+    "subjects": [],
+}
+
+
+def test_a_changed_immutable_field_is_certain(validator):
+    assert verdict(validator, SECRET, type="kubernetes.io/tls") == [("SCH115", "type", Confidence.CERTAIN)]
+    role = {**BINDING["roleRef"], "name": "b"}
+    assert verdict(validator, BINDING, roleRef=role) == [("SCH115", "roleRef", Confidence.CERTAIN)]
+
+
+def test_a_field_that_is_left_out_may_be_filled_in_again(validator):
+    assert verdict(validator, SECRET, type="") == [("SCH115", "type", Confidence.LIKELY)]
+    role = {**BINDING["roleRef"], "apiGroup": ""}
+    assert verdict(validator, BINDING, roleRef=role) == [("SCH115", "roleRef", Confidence.LIKELY)]
+
+
+def test_the_same_object_may_always_come_again(validator):
+    assert verdict(validator, SECRET) == []
+    assert verdict(validator, SECRET, stringData={"a": "b"}) == []
+
+
+def test_data_is_free_until_the_object_says_immutable(validator):
+    assert verdict(validator, MAP, data={"a": "2"}) == []
+    fixed = {**MAP, "immutable": True}
+    assert verdict(validator, fixed, data={"a": "2"}) == [("SCH115", "data", Confidence.CERTAIN)]
+
+
+def test_a_transition_rule_of_a_crd_is_judged_only_on_a_change(validator):
+    spec = {"controllerName": "example.com/a"}
+    check = {"apiVersion": "kueue.x-k8s.io/v1beta2", "kind": "AdmissionCheck", "metadata": {"name": "a"}, "spec": spec}
+    assert validator.create(Manifest(check, Source("x"))) == []
+    assert verdict(validator, check, spec={"controllerName": "example.com/b"})[0][0] == "CEL101"
