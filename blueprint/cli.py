@@ -124,7 +124,7 @@ def version() -> None:
 def main() -> None:
     """Run the command line; every known failure is one message, never a traceback."""
     try:
-        app(standalone_mode=True)
+        app(prog_name="blueprint")
     except BlueprintError as error:
         print(f"blueprint: {error.diagnostics()}", file=sys.stderr)
         sys.exit(error.exit_code)

@@ -126,7 +126,7 @@ def check_paths(paths: Sequence[Path | str]) -> Checking:
     outcome = validate(reading.manifests, SchemaPack.shipped())
     counts = reading.counts
     return Checking(
-        Report.of([*reading.findings, *located(outcome.findings)]),
+        Report.of([*reading.findings, *located(outcome.findings, reading.texts)]),
         Totals(outcome.objects),
         files=counts.files,
         passed_over=counts.foreign + counts.templates,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -79,9 +79,12 @@ def _descend(node: Node, start: int, source: Source, path: str) -> Source:
     return Source(source.file, start + place.line + 1, place.column + 1)
 
 
-def located(findings: Iterable[Finding]) -> list[Finding]:
-    """The same findings, with the line of the field for each that names a path in a file that can be read."""
-    texts: dict[str, str | None] = {}
+def located(findings: Iterable[Finding], known: Mapping[str, str] | None = None) -> list[Finding]:
+    """The same findings, with the line of the field for each that names a path in a file that can be read.
+
+    `known` are texts by file name that are at hand already.
+    """
+    texts: dict[str, str | None] = dict(known or {})
     result = []
     for finding in findings:
         if finding.path and finding.source and finding.source.line:

@@ -33,6 +33,10 @@ SUFFIXES = (".yaml", ".yml", ".json")
 """What Argo CD reads from a folder, jsonnet aside."""
 
 
+STDIN = "<stdin>"
+"""What findings call the standard input."""
+
+
 @dataclass(slots=True)
 class Counts:
     """How much was read: files, documents with content, objects in them, and what was left out and why."""
@@ -52,6 +56,8 @@ class Reading:
     manifests: list[Manifest] = field(default_factory=list)
     findings: list[Finding] = field(default_factory=list)
     counts: Counts = field(default_factory=Counts)
+    texts: dict[str, str] = field(default_factory=dict)
+    """Texts that cannot be read a second time (standard input), for `locate.located`."""
 
 
 def read(paths: Iterable[Path | str]) -> Reading:
@@ -62,7 +68,9 @@ def read(paths: Iterable[Path | str]) -> Reading:
     reading = Reading()
     for path in paths:
         if str(path) == "-":
-            read_bytes(sys.stdin.buffer.read(MAX_FILE + 1), "<stdin>", reading)
+            data = sys.stdin.buffer.read(MAX_FILE + 1)
+            reading.texts[STDIN] = data.decode("utf-8", "replace")
+            read_bytes(data, STDIN, reading)
             continue
         for file in _files(Path(path)):
             _read_file(file, reading)
