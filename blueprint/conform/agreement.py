@@ -15,6 +15,7 @@ from blueprint.conform.mutate import Label, Mutation, mutations
 from blueprint.finding import Confidence, Finding, Severity
 from blueprint.objects import Manifest
 
+UNKNOWN_KIND = "SCH101"
 _AT_ONCE = 4
 
 
@@ -54,9 +55,14 @@ class Case:
     layer: Layer
 
     @property
+    def unknown(self) -> bool:
+        """We say that we do not know the kind, which is no verdict."""
+        return any(finding.code == UNKNOWN_KIND for finding in self.findings)
+
+    @property
     def lax(self) -> bool:
         """We say nothing that fails a run, the server refuses."""
-        return not self.answer.ok and not any(finding.fails for finding in self.findings)
+        return not (self.answer.ok or self.unknown or any(finding.fails for finding in self.findings))
 
     @property
     def strict(self) -> bool:
@@ -156,8 +162,8 @@ def layer(answer: Answer, kind: Kind) -> Layer:
 
 
 def _place(mutation: Mutation, whole: Target) -> Target:
-    """Where a client would send it: to the kind and version that it names, else to where the whole object goes."""
-    return Target.of(mutation.body) if mutation.place[0] in {"apiVersion", "kind"} else whole
+    """Where a client would send it: to the version, kind and namespace that it names, else to where the whole goes."""
+    return Target.of(mutation.body) if mutation.label is Label.SCOPE else whole
 
 
 def _case(kind: Kind, mutation: Mutation, findings: Sequence[Finding], answer: Answer) -> Case:

@@ -19,6 +19,9 @@ from blueprint.conform import values
 
 Place = tuple[str | int, ...]
 
+# A rule has two sides to probe for each field that it reads; other labels need fewer draws.
+_CEL_SHARE = 4
+
 
 class Label(StrEnum):
     """What is done to the object."""
@@ -65,7 +68,7 @@ class Site:
 
 
 def mutations(body: Mapping[str, Any], kind: Kind, *, seed: int, each: int) -> list[Mutation]:
-    """At most `each` mutations of each label, drawn by `seed`, the object's kind and its name."""
+    """At most `each` mutations of each label (of CEL four times as many), drawn by `seed`, kind and name."""
     whole = dict(body)
     sites = list(_sites(whole, kind))
     found: dict[Label, dict[str, tuple[Place, Any]]] = {label: {} for label in Label}
@@ -77,8 +80,12 @@ def mutations(body: Mapping[str, Any], kind: Kind, *, seed: int, each: int) -> l
     return [
         Mutation(label, place, value, put(whole, place, value), update=label is Label.IMMUTABLE)
         for label, candidates in found.items()
-        for place, value in chance.sample(list(candidates.values()), min(each, len(candidates)))
+        for place, value in _draw(chance, list(candidates.values()), each * _CEL_SHARE if label is Label.CEL else each)
     ]
+
+
+def _draw(chance: random.Random, candidates: list[tuple[Place, Any]], most: int) -> list[tuple[Place, Any]]:
+    return chance.sample(candidates, min(most, len(candidates)))
 
 
 def put(body: dict[str, Any], place: Place, value: Any) -> dict[str, Any]:  # noqa: ANN401 (any JSON value)
@@ -185,7 +192,7 @@ def _envelope(body: dict[str, Any], kind: Kind) -> Iterator[tuple[Label, Place, 
     for value in (values.GONE, "", kind.kind.lower(), f"{kind.kind}s", 1):
         yield Label.SCOPE, ("kind",), value
     yield Label.SCOPE, ("metadata",), values.GONE
-    for namespace in ("somewhere-else", "Bad_Namespace", "", None, 1):
+    for namespace in ("default", "Bad_Namespace", "", None, 1):
         yield Label.SCOPE, ("metadata", "namespace"), namespace
     for name in (f"{next(reversed(body))}X", "unknown"):
         yield Label.UNKNOWN, (name,), {}
@@ -232,7 +239,7 @@ def _read_by(rule: str, site: Site, kind: Kind) -> Iterator[tuple[Place, Any]]:
 
 
 def _changed(site: Site) -> Iterator[tuple[Place, Any]]:
-    """The value with its first leaf altered, and without the value."""
+    """The value with its first leaf altered, and the field left out."""
     place, value = site.place, site.value
     while isinstance(value, dict | list) and value:
         step = next(iter(value)) if isinstance(value, dict) else 0
