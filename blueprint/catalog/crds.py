@@ -85,7 +85,7 @@ def records(crd: Mapping[str, Any], object_meta: Schema) -> Iterator[Record]:
             "sets": [path for path, _ in _lists(walked, "set")],
             "rules": rules,
             "casts": [[path, cast] for path, cast in _casts(walked)] if rules else [],
-            "immutable": [[r["path"], "CEL rule"] for r in rules if _SAME.fullmatch(r["rule"])],
+            "immutable": [[r["path"], "CEL rule", "", None] for r in rules if _SAME.fullmatch(r["rule"])],
         }
 
 

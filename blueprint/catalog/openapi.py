@@ -69,7 +69,7 @@ def records(document: Mapping[str, Any], table: Mapping[str, Any]) -> Iterator[R
             "rules": [],
             "casts": [],
             "immutable": [
-                [field.split("."), row["source"] + (f"; unless {row['unless']}" if "unless" in row else "")]
+                [field.split("."), row["source"], row.get("unless", ""), row.get("defaults", {}).get(field)]
                 for row in table["immutable"]
                 if row["kind"] == label
                 for field in row["paths"]

@@ -16,7 +16,7 @@ from typing import Any
 import orjson
 
 from blueprint.catalog import crds
-from blueprint.catalog.crds import Path, Schema
+from blueprint.catalog.crds import Json, Path, Schema
 from blueprint.errors import EnvironmentLacks
 from blueprint.objects import Manifest
 
@@ -51,10 +51,15 @@ class ListMap:
 
 @dataclass(frozen=True, slots=True)
 class Immutable:
-    """A field that an update must not change; `source` is where the server says so, with its exception if any."""
+    """A field that an update must not change, except when `unless` holds ("" for no exception).
+
+    `source` is where the server says so, `default` what it fills in for a field that is left out (None: nothing).
+    """
 
     path: Path
     source: str
+    unless: str
+    default: Json
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -264,7 +269,7 @@ def _kind(row: Mapping[str, Any]) -> Kind:
         sets=tuple(tuple(path) for path in row["sets"]),
         rules=tuple(_rule(rule) for rule in row["rules"]),
         casts={tuple(path): cast for path, cast in row["casts"]},
-        immutable=tuple(Immutable(tuple(path), source) for path, source in row["immutable"]),
+        immutable=tuple(Immutable(tuple(path), *rest) for path, *rest in row["immutable"]),
     )
 
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from blueprint.catalog.schemas import Kind, SchemaPack
 from blueprint.check.cel import Rules, Skipped
+from blueprint.check.defaults import with_defaults
 from blueprint.check.schema import Checker, unknown
 from blueprint.check.updates import immutable
 from blueprint.finding import Finding
@@ -63,7 +64,9 @@ class Validator:
         if kind is None:
             return self.create(new)
         seen, found = self.checker.check(new, kind)
-        before = self.checker.seen(kind, old.body)
+        before = with_defaults(kind.defaults, old.body)
+        if kind.status_subresource and "status" in old.body:
+            seen = seen | {"status": old.body["status"]}  # an update leaves it as it was
         if not any(finding.fails for finding in found):
             found += self.cel.check(new, kind, seen, before)
         found += immutable(new, kind, seen, before)

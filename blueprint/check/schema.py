@@ -25,6 +25,7 @@ from blueprint.objects import Manifest
 # RE2, as the server's patterns are: linear in the text, no look-around.
 _REGEX = jsonschema_rs.RegexOptions()
 _OPTIONS: Mapping[str, Any] = {"formats": dict(FORMATS), "validate_formats": True, "pattern_options": _REGEX}
+_PRESENCE = re.compile(r"has\([^()]*\)")
 _Validator = jsonschema_rs.Draft4Validator | jsonschema_rs.Draft202012Validator
 
 
@@ -171,11 +172,13 @@ def _whole_floats(manifest: Manifest, kind: Kind, errors: Iterable[jsonschema_rs
 def _is_read(kind: Kind, path: tuple[str | int, ...]) -> bool:
     """Whether a CEL rule of a field or of what holds it names the field; it then sees a float and ends in an error."""
     names = [step for step in path if isinstance(step, str)]
+    if (kind.at(path) or {}).get("type") != "integer":
+        return False  # an int-or-string is of no type there
     return bool(names) and any(
         not rule.transition
         and len(rule.path) <= len(path)
         and all(held in (step, ITEM, VALUE) for held, step in zip(rule.path, path, strict=False))
-        and re.search(rf"\b{re.escape(names[-1])}\b", rule.rule)
+        and re.search(rf"\b{re.escape(names[-1])}\b", _PRESENCE.sub("", rule.rule))
         for rule in kind.rules
     )
 

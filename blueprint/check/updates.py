@@ -1,60 +1,79 @@
-"""What an update may not do: change an immutable field, or break a rule that compares new with old."""
+"""What an update may not do: change an immutable field of a built-in kind. Those of a CRD are CEL rules."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from typing import Any
 
-from blueprint.catalog.crds import ITEM, VALUE, Json, Path
-from blueprint.catalog.schemas import Kind
-from blueprint.finding import Confidence, Finding
+from blueprint.catalog.crds import Json, Path
+from blueprint.catalog.schemas import Immutable, Kind
+from blueprint.finding import Confidence, Finding, Severity
 from blueprint.objects import Manifest
+from blueprint.quantity import QuantityError, parse_quantity
 
 
 def immutable(manifest: Manifest, kind: Kind, new: dict[str, Any], old: dict[str, Any]) -> Iterator[Finding]:
-    """One finding for each immutable field of a built-in kind that differs; those of a CRD are CEL rules.
+    """One finding for each immutable field that differs; `new` and `old` are whole objects.
 
-    `new` and `old` are whole objects as the server validates them.
+    A difference that is only an omission inside the field is doubtful: the server may fill in what was there.
     """
-    from blueprint.check.locate import field_path
-
     if not kind.core:
         return
     for field in kind.immutable:
-        condition = field.source.partition("; unless ")[2]
-        if condition == "`immutable` is not true" and old.get("immutable") is not True:
+        if "`immutable`" in field.unless and old.get("immutable") is not True:
             continue
-        now, then = _at(new, field.path), _at(old, field.path)
+        now, then = (_at(body, field.path) or field.default or None for body in (new, old))
         if now == then:
             continue
-        message = "this field cannot be changed; the object must be deleted and made anew"
-        fix = f"allowed only when {condition}" if condition and "immutable" not in condition else ""
-        confidence = Confidence.CERTAIN
-        if _leaves_out(now, then):
-            message = "this field cannot be changed, and is left out now: refused unless its default is what it was"
-            confidence = Confidence.LIKELY
-        yield Finding(
-            code="SCH115",
-            message=message,
-            source=manifest.source,
-            confidence=confidence,
-            object=manifest.ref,
-            path=field_path(*field.path),
-            fix=fix,
-        )
-
-
-def _leaves_out(new: Json, old: Json) -> bool:
-    """Whether the new value differs only by what it does not say, which the server fills in before it compares."""
-    if isinstance(new, dict) and isinstance(old, dict):
-        return new.keys() <= old.keys() and all(_leaves_out(new.get(name), value) for name, value in old.items())
-    return new == old or new in (None, "")
+        if now is None or then is None or _differ(now, then):
+            yield _finding(manifest, field, "this field cannot be changed; the object must be deleted and made anew")
+        else:
+            message = "this field cannot be changed, and leaves something out: refused unless a default is the same"
+            yield _finding(manifest, field, message, Confidence.LIKELY, Severity.WARNING)
 
 
 def _at(value: Json, path: Path) -> Json:
-    """The value at a path of names; a missing one equals an empty one, as Go compares."""
+    """The value at a path of names; None where there is none."""
     for step in path:
-        if step in (ITEM, VALUE) or not isinstance(value, dict):
-            return None
-        value = value.get(step)
-    return value or None
+        value = value.get(step) if isinstance(value, dict) else None
+    return value
+
+
+def _differ(new: Json, old: Json) -> bool:
+    """Whether two values differ in what both say. An empty value says nothing, as Go compares."""
+    if isinstance(new, dict) and isinstance(old, dict):
+        return any(_differ(new[name], old[name]) for name in new.keys() & old.keys())
+    if new == old or new in (None, "", {}, []) or old in (None, "", {}, []):
+        return False
+    if isinstance(new, list) and isinstance(old, list):
+        return len(new) != len(old) or any(map(_differ, new, old))
+    return not _same_amount(new, old)
+
+
+def _same_amount(new: Json, old: Json) -> bool:
+    """Whether two scalars are one quantity in two spellings."""
+    try:
+        return parse_quantity(new) == parse_quantity(old)
+    except (QuantityError, TypeError):
+        return False
+
+
+def _finding(
+    manifest: Manifest,
+    field: Immutable,
+    message: str,
+    confidence: Confidence = Confidence.CERTAIN,
+    severity: Severity = Severity.ERROR,
+) -> Finding:
+    from blueprint.check.locate import field_path
+
+    return Finding(
+        code="SCH115",
+        message=message,
+        source=manifest.source,
+        severity=severity,
+        confidence=confidence,
+        object=manifest.ref,
+        path=field_path(*field.path),
+        fix=f"allowed only when {field.unless}" if field.unless and "`immutable`" not in field.unless else "",
+    )

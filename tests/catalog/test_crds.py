@@ -144,7 +144,7 @@ def test_a_crd_gives_one_record_a_version() -> None:
     assert (new["apiVersion"], new["scale"], new["status"]) == ("example.com/v1", "spec.replicas", True)
     assert new["lists"] == [[("spec", "ports"), ["port", "protocol"], {"protocol": "TCP"}]]
     assert new["casts"] == [[("spec", "weight"), "double"]]
-    assert new["immutable"] == [[("spec",), "CEL rule"]]
+    assert new["immutable"] == [[("spec",), "CEL rule", "", None]]
     assert new["rules"][0]["transition"] is True
     assert new["defaults"]["p"]["spec"]["p"]["replicas"] == {"=": 1}
     assert "status" not in new["defaults"]["p"]
