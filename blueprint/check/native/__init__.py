@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from blueprint.catalog.schemas import Kind
 from blueprint.check.native import (
     access,
     admission,
@@ -81,7 +82,7 @@ _CHECKS: dict[tuple[str, str], _Check] = {
 _COMPLETED_LATER = frozenset({"TrainingRuntime", "ClusterTrainingRuntime"})
 
 
-def native(manifest: Manifest) -> list[Finding]:
+def native(manifest: Manifest, kind: Kind | None) -> list[Finding]:
     """NAT1xx to NAT6xx: what the API server refuses in an object of a built-in kind.
 
     In an object of another kind the pod templates are checked: the server accepts them, but not the pods that a
