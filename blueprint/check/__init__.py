@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from blueprint.catalog.schemas import Kind, SchemaPack
 from blueprint.check.cel import Rules, Skipped
 from blueprint.check.defaults import with_defaults
+from blueprint.check.nulls import decoded
 from blueprint.check.schema import Checker, unknown
 from blueprint.check.updates import immutable
 from blueprint.finding import Finding
@@ -54,9 +55,7 @@ class Validator:
             # The server, too, judges by CEL only what fits the schema.
             if kind.rules and not any(finding.fails for finding in found):
                 found += self.cel.check(manifest, kind, seen)
-        for rule in self._rules:
-            found += rule(manifest, kind)
-        return found
+        return found + self._by_rules(manifest, kind)
 
     def update(self, new: Manifest, old: Manifest) -> list[Finding]:
         """What a server would refuse when `new` replaces `old`, the same object in the same version."""
@@ -70,9 +69,12 @@ class Validator:
         if not any(finding.fails for finding in found):
             found += self.cel.check(new, kind, seen, before)
         found += immutable(new, kind, seen, before)
-        for rule in self._rules:
-            found += rule(new, kind)
-        return found
+        return found + self._by_rules(new, kind)
+
+    def _by_rules(self, manifest: Manifest, kind: Kind | None) -> list[Finding]:
+        """Rules see the object as it is decoded: a null is an absent field, or the zero value in a list or map."""
+        plain = manifest if kind is None else decoded(manifest, kind)
+        return [finding for rule in self._rules for finding in rule(plain, kind)]
 
 
 def validate(
