@@ -125,7 +125,10 @@ class Components(Model):
 
 
 class Backup(Model):
-    """Where Velero writes: an object store bucket, and how often."""
+    """Where Velero writes: an object store bucket, and how often.
+
+    Volumes above `volumes_up_to` are left out: data sets that can be fetched again.
+    """
 
     provider: str = "aws"
     bucket: str
@@ -133,6 +136,7 @@ class Backup(Model):
     endpoint: Url | None = None
     schedule: str = "17 2 * * *"
     keep: Duration = Field(default="30d", validate_default=True)
+    volumes_up_to: Size = "1Ti"
 
 
 class Monitoring(Model):
@@ -145,10 +149,15 @@ class Monitoring(Model):
 
 
 class Gateway(Model):
-    """The Istio gateway that serves models."""
+    """The Istio gateway that serves models, as `namespace/name`."""
 
-    name: str = "istio-ingress/ai-gateway"
+    name: str = Field(default="istio-ingress/ai-gateway", pattern=r"^[a-z0-9][-a-z0-9]*/[a-z0-9][-.a-z0-9]*$")
     domain: Host
+
+    @property
+    def namespace(self) -> str:
+        """The namespace of the gateway, where its pods run."""
+        return self.name.partition("/")[0]
 
 
 class Storage(Model):

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Final, Literal
 
 from pydantic import Field, model_validator
 
+from blueprint.quantity import parse_quantity
 from blueprint.spec.base import (
     API_VERSION,
     Cores,
     Duration,
     Host,
     Image,
+    LabelValue,
     Metadata,
     Model,
     Name,
@@ -23,19 +25,59 @@ from blueprint.spec.base import (
     fault,
 )
 
+#: Arguments of vLLM that follow from a field of the spec: the field wins, so they may not be written a second time.
+RESERVED_ARGS: Final = {
+    "--model": "weights",
+    "--served-model-name": "servedName",
+    "--tensor-parallel-size": "gpus.tensorParallel",
+    "-tp": "gpus.tensorParallel",
+    "--pipeline-parallel-size": "gpus.pipelineParallel",
+    "-pp": "gpus.pipelineParallel",
+    "--nnodes": "gpus.nodes",
+    "-n": "gpus.nodes",
+    "--max-model-len": "context",
+    "--enable-lora": "adapters",
+    "--lora-modules": "adapters",
+    "--max-loras": "adapters",
+    "--max-lora-rank": "adapters",
+    "--shutdown-timeout": "drain",
+    "--custom-histogram-buckets": "slo",
+    "--port": "",
+    "--host": "",
+    "--disable-log-stats": "",
+}
+#: A switch that lets clients load weights into a running server, from wherever they like.
+RUNTIME_LORA: Final = "VLLM_ALLOW_RUNTIME_LORA_UPDATING"
+
 
 class Engine(Model):
-    """The vLLM that serves: the version decides flags and metrics, the image must be that version."""
+    """The vLLM that serves: the version decides flags and metrics, the image must be that version.
+
+    `args` are added to those that follow from the other fields.
+    """
 
     vllm: Version
     image: Image
     args: tuple[str, ...] = ()
     env: dict[str, str] = {}
 
+    @model_validator(mode="after")
+    def _leaves_what_follows(self) -> Engine:
+        for arg in self.args:
+            option = arg.partition("=")[0]
+            option = option.replace("_", "-") if option.startswith("--") else option
+            field = RESERVED_ARGS.get(option.replace("--no-", "--", 1))
+            if field is not None:
+                raise fault("args", f"{option} is not yours to set" + (f": it follows from {field}" if field else ""))
+        if RUNTIME_LORA in self.env:
+            raise fault("env", f"{RUNTIME_LORA} lets clients change a running server: write adapters instead")
+        return self
+
 
 class Shape(Model):
     """GPUs of one replica: tensorParallel x pipelineParallel; more than one node means a LeaderWorkerSet.
 
+    `shared_memory` is a part of `memory`: a quarter of it, at most 16Gi, unless given.
     With `profile` each replica runs on one MIG slice: a CUDA process sees a single MIG device, so there is no
     tensor parallelism over slices.
     """
@@ -47,7 +89,7 @@ class Shape(Model):
     profile: str | None = None
     cpu: Cores = "8"
     memory: Size
-    shared_memory: Size = "16Gi"
+    shared_memory: Size | None = None
 
     @property
     def gpus_per_pod(self) -> int:
@@ -61,28 +103,35 @@ class Shape(Model):
             raise fault("nodes", f"{world} GPUs (tensor x pipeline) do not divide over {self.nodes} nodes")
         if self.profile and world > 1:
             raise fault("profile", "a process sees one MIG device: use tensorParallel 1 and more replicas")
+        if self.shared_memory and parse_quantity(self.shared_memory) >= parse_quantity(self.memory):
+            raise fault("sharedMemory", f"sharedMemory {self.shared_memory} is taken from memory {self.memory}")
         return self
 
 
 class Weights(Model):
-    """Where the weights come from: a claim that holds them, and the version whose arrival a replica waits for."""
+    """Where the weights come from: a claim that holds them, and the version whose arrival a replica waits for.
+
+    The files lie in the folder `<path>/<version>` of the claim, so that two versions can be served beside each other
+    during a canary. The file `SHA256SUMS` in it names all others and is written last.
+    """
 
     claim: Name
     path: RelativePath
-    version: str
+    version: Annotated[LabelValue, Field(min_length=1)]
     size: Size
     load_time: Duration = Field(default="5m", validate_default=True)
 
 
 class Adapter(Model):
-    """A LoRA adapter; each replica loads its own read-only copy."""
+    """A LoRA adapter in a folder of the claim of the weights; each replica loads its own read-only copy."""
 
     name: Name
     path: RelativePath
+    rank: int = Field(default=16, ge=1, le=512)
 
 
 class Replicas(Model):
-    """How many, and what makes them more: waiting requests or requests per second, per replica."""
+    """How many, and what makes them more: `target` waiting requests, or requests per second, for each replica."""
 
     min: int = Field(default=1, ge=1)
     max: int = Field(default=1, ge=1)
@@ -95,6 +144,10 @@ class Replicas(Model):
             raise fault("max", f"max {self.max} is less than min {self.min}")
         if self.max > self.min and self.scale_on is None:
             raise fault("max", "min and max differ, so say scaleOn: waiting-requests or request-rate")
+        if self.scale_on and not self.target:
+            raise fault("target", f"scaleOn {self.scale_on} needs a target, the load of one replica")
+        if self.scale_on == "waiting-requests" and not isinstance(self.target, int):
+            raise fault("target", "waiting requests are a number, not a rate")
         return self
 
 
@@ -142,6 +195,8 @@ class Rollout(Model):
             raise fault("canary", "the shares of a canary rise from step to step")
         if self.canary[-1] >= 1:
             raise fault("canary", "100% is what follows the last step; leave it out")
+        if any(share * 100 % 1 or not share for share in self.canary):
+            raise fault("canary", "the shares of a canary are whole percents from 1% on")
         return self
 
 
@@ -187,6 +242,13 @@ class InferenceServiceSpec(Model):
             )
         return self
 
+    @model_validator(mode="after")
+    def _models_have_own_names(self) -> InferenceServiceSpec:
+        names = [self.served_name or self.model, *(adapter.name for adapter in self.adapters)]
+        if twice := [name for name in names if names.count(name) > 1]:
+            raise fault("adapters", f"two models are called {twice[0]}: a client asks for one by its name")
+        return self
+
 
 class InferenceService(Model):
     """A served model."""
@@ -195,3 +257,10 @@ class InferenceService(Model):
     kind: Literal["InferenceService"]
     metadata: Metadata
     spec: InferenceServiceSpec
+
+    @model_validator(mode="after")
+    def _not_a_setting(self) -> InferenceService:
+        # A Service `vllm` puts VLLM_PORT=tcp://… into the pods of its namespace (vllm envs.py get_vllm_port).
+        if self.metadata.name == "vllm" or self.metadata.name.startswith("vllm-"):
+            raise fault("metadata.name", "a Service of this name would set VLLM_ variables in pods")
+        return self

@@ -131,7 +131,7 @@ def test_services_need_what_they_ask_for(platform: Path, put: Put) -> None:
     on_stage = SERVICE.replace("[prod]", "[stage]")
     for line, component in (
         ("rollout: {canary: [5%]}\n  slo: {errors: 1%}", "argoRollouts"),
-        ("replicas: {max: 2, scaleOn: request-rate}", "keda"),
+        ("replicas: {max: 2, scaleOn: request-rate, target: 6/s}", "keda"),
     ):
         put("apps/chat.yaml", f"{on_stage}  {line}\n")
         [finding] = load(platform).findings
