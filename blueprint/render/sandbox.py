@@ -32,7 +32,7 @@ _FILTERS = (
 )
 _GLOBALS = ("dict", "namespace", "range")
 _PADDING = frozenset({"center", "encode", "expandtabs", "format", "format_map", "ljust", "rjust", "zfill"})
-_MARK = re.compile("\0([^\0]*)\0(?=\n)")
+_MARK = re.compile("\0([^\0]*)\0")
 
 
 class NotJSONError(ValueError):
@@ -44,7 +44,7 @@ class RunawayError(RuntimeError):
 
 
 def _write(value: object) -> str:
-    """Jinja's `finalize`: the value as JSON, in ASCII and readable characters that every YAML takes the same way."""
+    """Jinja's `finalize`: the value as JSON, with everything escaped that some YAML reader takes for something else."""
     if isinstance(value, Undefined):
         # What is missing, and an inline `if` without `else`, for which Jinja would write nothing even in strict mode.
         value._fail_with_undefined_error()
@@ -219,6 +219,6 @@ def places(marked: str) -> list[str]:
     """For each line that a marked sandbox wrote, `name:line` of the template text that ended it ("" where unknown)."""
     found = []
     for line in marked.split("\n"):
-        marks = re.findall("\0([^\0]*)\0", line)
+        marks = _MARK.findall(line)
         found.append(marks[-1] if marks else "")
     return found

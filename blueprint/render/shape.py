@@ -15,6 +15,8 @@ from blueprint.render.emit import ambiguous
 # Stand-ins for `{{ … }}` and `{% … %}` in the text that is scanned.
 _EXPRESSION, _TAG = "\x01", "\x02"
 _BLOCK_HEADER = re.compile(r"[|>](?:[+-]?[1-9]?|[1-9][+-])[ \t]*(?:#.*)?$")
+_COMMENT = re.compile(rf"(?:^|(?<=[\s{_TAG}]))#")
+_COLON = re.compile(rf":(?=[\s{_TAG}{_EXPRESSION}]|$)")
 _DASHES = re.compile(r"(?:[-?] +|[-?]$)*")
 _PLAIN_BLOCK = re.compile(rf"(?:[^\s:{_TAG}]|:(?=\S)|[ ]+(?=[^\s#:{_TAG}])|[ ]+:(?=\S))+")
 _PLAIN_FLOW = re.compile(rf"(?:[^\s:,\[\]{{}}{_TAG}]|:(?=[^\s,\[\]{{}}])|[ ]+(?=[^\s#:,\[\]{{}}{_TAG}]))+")
@@ -119,8 +121,10 @@ class _Scanner:
         char = text[at]
         if char == "\t":
             yield _tab(number)
-        if char == "#" or (char in "|>" and not self.depth and _BLOCK_HEADER.match(text, at)):
-            self.parent = None if char == "#" else column
+        if _COMMENT.match(text, at):
+            return len(text)
+        if not self.depth and _BLOCK_HEADER.match(text, at):
+            self.parent = column
             return len(text)
         if char in "\"'":
             self.quote = char
@@ -132,7 +136,7 @@ class _Scanner:
             if _GLUE.match(text, at + 1):
                 yield _glued(number)
                 return at + 2
-        elif char not in " \t:" + _TAG and not (char == "," and self.depth):
+        elif not (char in " \t" + _TAG or (self.depth and char in ",:") or _COLON.match(text, at)):
             match = (_PLAIN_FLOW if self.depth else _PLAIN_BLOCK).match(text, at)
             word = match[0] if match else char
             at += len(word)

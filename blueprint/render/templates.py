@@ -115,35 +115,31 @@ class Templates:
 
     def _read(self, kind: str, text: str, source: Source | None, values: Mapping[str, object]) -> dict[str, Any]:
         """Parse rendered text; `values` are there to find the line of the template again after a failure."""
-        if deep := _TOO_DEEP.search(text):
-            where = self._origin(kind, values, text.count("\n", 0, deep.start()) + 1)
-            raise TemplateProblem(_problem("TPL107", "the rendered text is nested too deeply", where, source))
+        whole = Source(self._files[kind].path)
+        too_deep = "the rendered text is nested too deeply"
         try:
+            if deep := _TOO_DEEP.search(text):
+                where = self._origin(kind, values, text.count("\n", 0, deep.start()) + 1)
+                raise TemplateProblem(_problem("TPL107", too_deep, where, source))
             # With `parse_datetime` yaml_rs 0.1.6 makes dates of quoted strings, too.
             body = yaml_rs.loads(text, parse_datetime=False)
+            if isinstance(body, dict) and body:
+                return dict(_tidy(body))
         except yaml_rs.YAMLDecodeError as error:
-            said = str(error)
-            line = int(found[1]) if (found := _LINE.search(said)) else _repeated_key(text)
-            message = f"the rendered text is no YAML: {said.splitlines()[-1].strip()}"
-            if line:
-                message += f" (rendered line {line}: {text.splitlines()[line - 1].strip()[:80]!r})"
-            where = self._origin(kind, values, line)
-            raise TemplateProblem(_problem("TPL107", message, where, source)) from None
-        if not isinstance(body, dict) or not body:
-            what = {dict: "an empty map", list: "a list or several documents", type(None): "nothing"}.get(
-                type(body), "a single value"
-            )
-            where = Source(self._files[kind].path)
-            raise TemplateProblem(_problem("TPL108", f"the template renders {what}, not one map", where, source))
-        try:
-            return dict(_tidy(body))
+            message, line = _said(str(error), text)
+            raise TemplateProblem(_problem("TPL107", message, self._origin(kind, values, line), source)) from None
         except RecursionError:
-            where = Source(self._files[kind].path)
-            raise TemplateProblem(_problem("TPL107", "the rendered text is nested too deeply", where, source)) from None
+            raise TemplateProblem(_problem("TPL107", too_deep, whole, source)) from None
+        except TypeError:
+            raise TemplateProblem(
+                _problem("TPL108", "a key is a map, no string", whole, source, "quote the key")
+            ) from None
         except _NoKey as error:
             message = f"the key {error.args[0]!r} under {_above(body, error.args[0])} is no string"
-            where = Source(self._files[kind].path)
-            raise TemplateProblem(_problem("TPL108", message, where, source, "quote the key")) from None
+            raise TemplateProblem(_problem("TPL108", message, whole, source, "quote the key")) from None
+        shapes = {dict: "an empty map", list: "a list or several documents", type(None): "nothing"}
+        message = f"the template renders {shapes.get(type(body), 'a single value')}, not one map"
+        raise TemplateProblem(_problem("TPL108", message, whole, source))
 
     def _refuse(self, name: str) -> None:
         """Called before a template is compiled: a file that cannot be read or has a wrong shape is not."""
@@ -199,13 +195,16 @@ class Templates:
 
     def _origin(self, kind: str, values: Mapping[str, object], line: int) -> Source:
         """The template line that wrote a line of the rendered text: rendered again, with marks."""
-        if line:
-            marks = places(Sandbox(self._sources, marked=True).text(kind + SUFFIX, values))
-            for mark in marks[line - 1 :]:
-                if mark:
-                    name, _, number = mark.rpartition(":")
-                    return Source(self._sources[name][1], int(number))
-        return Source(self._files[kind].path)
+        whole = Source(self._files[kind].path)
+        if not line:
+            return whole
+        try:
+            marked = Sandbox(self._sources, marked=True).text(kind + SUFFIX, values)
+        except TemplateSyntaxError:
+            return whole  # an open tag at the very end, which Jinja forgives unless something follows
+        mark = next(filter(None, places(marked)[line - 1 :]), "")
+        name, _, number = mark.rpartition(":")
+        return Source(self._sources[name][1], int(number)) if mark else whole
 
 
 class _NoKey(Exception):
@@ -287,6 +286,16 @@ def _missing(message: str, values: Mapping[str, object]) -> str:
     name = _UNDEFINED.match(message)
     close = difflib.get_close_matches(name[1], values, 1) if name else []
     return f"did you mean {close[0]}?" if close else ""
+
+
+def _said(error: str, text: str) -> tuple[str, int]:
+    """What the parser means, with the rendered line, and the number of that line (0 where it is not known)."""
+    line = int(found[1]) if (found := _LINE.search(error)) else _repeated_key(text)
+    message = f"the rendered text is no YAML: {error.strip().splitlines()[-1].strip()}"
+    if not line:
+        return message, 0
+    lines = text.split("\n")
+    return f"{message} (rendered line {line}: {lines[min(line, len(lines)) - 1].strip()[:80]!r})", line
 
 
 def _repeated_key(text: str) -> int:
