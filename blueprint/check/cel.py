@@ -265,7 +265,7 @@ def _respelt(text: str) -> str:
 
 def _spelling(match: re.Match[str]) -> str:
     if match[1] is not None and match[0] not in _SPELLINGS:
-        return match[1]  # a word that CEL reserves; this binding takes it after a dot
+        return f"`{match[1]}`"  # a word that CEL reserves
     name = re.sub("__(?:underscores|dot|dash|slash)__", lambda part: _SPELLINGS[part[0]], match[0])
     return f"`{name}`"
 

@@ -110,8 +110,8 @@ def _shown(kind: Kind, value: object) -> str:
     """The value, short; what a Secret holds is never repeated."""
     if isinstance(value, (dict, list)):
         return _ARTICLED["object" if isinstance(value, dict) else "array"]
-    if kind.kind == "Secret" and isinstance(value, str):
-        return "a string that is not shown"
+    if kind.kind == "Secret" and value is not None:
+        return "a value that is not shown"
     text = json.dumps(value, ensure_ascii=False)
     return text if len(text) <= 60 else f"{text[:56]}…{text[-1]}"
 

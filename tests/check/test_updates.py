@@ -56,3 +56,49 @@ def test_a_transition_rule_of_a_crd_is_judged_only_on_a_change(validator):
     check = {"apiVersion": "kueue.x-k8s.io/v1beta2", "kind": "AdmissionCheck", "metadata": {"name": "a"}, "spec": spec}
     assert validator.create(Manifest(check, Source("x"))) == []
     assert verdict(validator, check, spec={"controllerName": "example.com/b"})[0][0] == "CEL101"
+
+
+SET = {
+    "apiVersion": "apps/v1",
+    "kind": "StatefulSet",
+    "metadata": {"name": "a"},
+    "spec": {
+        "serviceName": "a",
+        "selector": {"matchLabels": {"a": "b"}},
+        "template": {"metadata": {"labels": {"a": "b"}}, "spec": {"containers": [{"name": "a", "image": "b"}]}},
+        "volumeClaimTemplates": [
+            {
+                "metadata": {"name": "d"},
+                "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1024Mi"}}},
+            }
+        ],
+    },
+}
+
+
+@pytest.mark.parametrize(
+    ("change", "confidence"),
+    [
+        ({"replicas": 3}, None),
+        ({"podManagementPolicy": "OrderedReady"}, None),
+        ({"podManagementPolicy": "Parallel"}, Confidence.CERTAIN),
+        ({"serviceName": "b"}, Confidence.CERTAIN),
+        ({"serviceName": None}, Confidence.CERTAIN),
+        ({"volumeClaimTemplates": []}, Confidence.CERTAIN),
+    ],
+)
+def test_stateful_sets(validator, change, confidence):
+    found = verdict(validator, SET, spec={**SET["spec"], **change})
+    assert [row[2] for row in found] == ([confidence] if confidence else [])
+
+
+def claims(storage, **more):
+    spec = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": storage}}, **more}
+    return {**SET["spec"], "volumeClaimTemplates": [{"metadata": {"name": "d"}, "spec": spec}]}
+
+
+def test_amounts_are_compared_as_amounts(validator):
+    doubtful = [("SCH115", "spec.volumeClaimTemplates", Confidence.LIKELY)]
+    assert verdict(validator, SET, spec=claims("1Gi")) == doubtful
+    assert verdict(validator, SET, spec=claims("1024Mi", volumeMode="Filesystem")) == doubtful
+    assert verdict(validator, SET, spec=claims("2Gi")) == [("SCH115", "spec.volumeClaimTemplates", Confidence.CERTAIN)]

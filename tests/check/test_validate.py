@@ -1,0 +1,53 @@
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from blueprint.catalog.schemas import Kind, SchemaPack
+from blueprint.check import validate
+from blueprint.finding import Finding, Source
+from blueprint.objects import Manifest
+from tests.check.objects import CLUSTER_QUEUE, DEPLOYMENT, changed, manifest
+from tests.check.test_cel import toy, toys
+
+PACK = SchemaPack.shipped()
+
+
+def test_an_outcome_counts_what_it_could_not_judge() -> None:
+    unknown = {"apiVersion": "example.com/v1", "kind": "Toy", "metadata": {"name": "a"}}
+    outcome = validate([manifest(DEPLOYMENT), manifest(unknown)], PACK, rules=(), tree_rules=())
+    assert (outcome.objects, outcome.unknown) == (2, 1)
+    assert [finding.code for finding in outcome.findings] == ["SCH101"]
+    assert outcome.skipped == []
+
+
+def test_crds_of_the_tree_are_known_wherever_they_stand() -> None:
+    crd = toys({"type": "object", "properties": {"n": {"type": "integer"}}})
+    objects = [manifest(toy({"n": "x"})), manifest(crd)]
+    outcome = validate(objects, PACK, rules=(), tree_rules=())
+    assert [(finding.code, finding.path) for finding in outcome.findings] == [("SCH106", "spec.n")]
+    assert outcome.unknown == 0
+
+
+def test_rules_plug_in() -> None:
+    def loud(manifest: Manifest, kind: Kind | None) -> Iterable[Finding]:
+        yield Finding("TST101", f"{manifest.kind} {kind is not None}", manifest.source)
+
+    def crowd(manifests: Sequence[Manifest]) -> Iterable[Finding]:
+        yield Finding("TST102", str(len(manifests)))
+
+    outcome = validate([manifest(CLUSTER_QUEUE), manifest({})], PACK, rules=[loud], tree_rules=[crowd])
+    said = [(finding.code, finding.message) for finding in outcome.findings if finding.code.startswith("TST")]
+    assert said == [("TST101", "ClusterQueue True"), ("TST101", " False"), ("TST102", "2")]
+
+
+def test_findings_carry_the_place_and_the_object() -> None:
+    bad = Manifest(changed(DEPLOYMENT, "spec", "replicas", "2"), Source("apps/chat.yaml", 7, 1))
+    (finding,) = validate([bad], PACK, rules=(), tree_rules=()).findings
+    assert finding.source == Source("apps/chat.yaml", 7, 1)
+    assert str(finding.object) == "Deployment.apps chat/chat"
+
+
+def test_an_object_that_is_not_one_is_told_and_not_raised() -> None:
+    for body in ({}, {"kind": 3}, {"apiVersion": "v1", "kind": "ConfigMap", "metadata": 3}):
+        outcome = validate([manifest(body)], PACK, rules=(), tree_rules=())
+        assert len(outcome.findings) == 1
