@@ -41,6 +41,8 @@ def pod_template(
             if problem := forms.annotation_key(str(key)):
                 problems.add("NAT117", f"{at}.metadata.annotations", f"annotation key {key!r}: {problem}")
     spec = mapping(template.get("spec"))
+    if template and template.get("spec") is None:
+        problems.add("NAT101", f"{at}.spec", "a pod needs at least one container")
     if items(spec.get("ephemeralContainers")):
         problems.add("NAT116", f"{at}.spec.ephemeralContainers", "a template cannot hold ephemeral containers")
     pod_spec(problems, f"{at}.spec", spec, needs_image, extra)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from blueprint.check import forms
 from blueprint.check.native import resources
 from blueprint.check.native.problems import Problems, label_selector
-from blueprint.check.shapes import Body, mapping, maps, number
+from blueprint.check.shapes import Body, mapping, maps, number, text
 
 _SOURCES = {
     "ContainerResource": "containerResource",
@@ -22,6 +22,8 @@ _VALUES = {"Utilization": "averageUtilization", "Value": "value", "AverageValue"
 
 def autoscaler(problems: Problems, body: Body) -> None:
     """NAT504 for a HorizontalPodAutoscaler of v1 or v2."""
+    if body.get("spec") is None:
+        problems.add("NAT504", "spec", "an autoscaler needs a spec: what it scales, and maxReplicas")
     spec = mapping(body.get("spec"))
     least, most = number(spec.get("minReplicas")), number(spec.get("maxReplicas"))
     if least is not None and least < 1:
@@ -30,7 +32,10 @@ def autoscaler(problems: Problems, body: Body) -> None:
         problems.add("NAT504", "spec.maxReplicas", f"maxReplicas {most} is below 1")
     elif most is not None and (least or 1) > most:
         problems.add("NAT504", "spec.maxReplicas", f"maxReplicas {most} is below minReplicas {least}")
-    reference(problems, "spec.scaleTargetRef", mapping(spec.get("scaleTargetRef")))
+    target = mapping(spec.get("scaleTargetRef"))
+    reference(problems, "spec.scaleTargetRef", target)
+    if target and "/" not in text(target.get("apiVersion")):
+        problems.add("NAT504", "spec.scaleTargetRef.apiVersion", "apiVersion must name an API group, as apps/v1")
     for index, metric in enumerate(maps(spec.get("metrics"))):
         _metric(problems, f"spec.metrics[{index}]", metric)
     behaviour = mapping(spec.get("behavior"))
