@@ -71,6 +71,11 @@ class Case:
             f.severity is Severity.ERROR and f.confidence is Confidence.CERTAIN for f in self.findings
         )
 
+    @property
+    def classed(self) -> tuple[str, Layer, Label, str]:
+        """The class of a disagreement: direction, layer of the server, what was done, kind of object."""
+        return ("lax" if self.lax else "strict", self.layer, self.mutation.label, self.kind.kind)
+
     def __str__(self) -> str:
         said = "; ".join(f"{f.code} {f.path}: {f.message}" for f in self.findings if f.fails) or "nothing"
         server = "accepts" if self.answer.ok else f"refuses ({self.layer}): {self.answer.message[:300]}"
@@ -90,9 +95,9 @@ class Agreement:
         """The cases in which the verdicts differ."""
         return [case for case in self.cases if case.lax or case.strict]
 
-    def classes(self) -> Counter[tuple[str, Layer, Label]]:
-        """How many disagreements of each class: direction, layer of the server, what was done."""
-        return Counter(("lax" if c.lax else "strict", c.layer, c.mutation.label) for c in self.disagreements)
+    def classes(self) -> Counter[tuple[str, Layer, Label, str]]:
+        """How many disagreements of each class."""
+        return Counter(case.classed for case in self.disagreements)
 
     def verdicts(self) -> Counter[tuple[Label, Layer]]:
         """How often the server answered with each layer to each kind of mutation."""

@@ -145,7 +145,9 @@ def _candidates(body: dict[str, Any], kind: Kind, sites: list[Site]) -> Iterator
         for site in sites:
             if site.path == rule.path:
                 for place, value in _read_by(rule.rule, site, kind):
-                    yield (Label.IMMUTABLE if rule.transition else Label.CEL), place, value
+                    # An apply that empties a struct sends null, which says nothing of the rule.
+                    if not (rule.transition and value == {}):
+                        yield (Label.IMMUTABLE if rule.transition else Label.CEL), place, value
     fixed = {field.path for field in kind.immutable}
     for site in sites:
         if site.path in fixed:

@@ -115,11 +115,11 @@ def test_verdicts_are_compared_and_sorted(pack):
     assert found.spoilt == ()
     assert server.deleted == 1
     assert {c.mutation.value for c in found.disagreements} == {2**31, 10**12, 2**63}
-    assert found.classes() == {("lax", Layer.NATIVE, Label.NUMBER): 3}
+    assert found.classes() == {("lax", Layer.NATIVE, Label.NUMBER, "PriorityClass"): 3}
     assert sum(found.verdicts().values()) == len(found.cases)
     assert "server refuses (native)" in str(found.disagreements[0])
     blind = agreement(objects, Ours(blind=True), Server(), seed=1, each=100)
-    assert ("lax", Layer.NATIVE, Label.MISSING) not in found.classes()
+    assert ("lax", Layer.NATIVE, Label.MISSING, "PriorityClass") not in found.classes()
     assert len(blind.disagreements) > len(found.disagreements)
 
 
