@@ -12,6 +12,7 @@ from blueprint.spec.cluster import Cluster, Components, NodePool
 from blueprint.spec.inference import InferenceService
 from blueprint.spec.nearest import nearest
 from blueprint.spec.platform import Document, Platform
+from blueprint.spec.policy import has_engine
 from blueprint.spec.team import Team
 from blueprint.spec.training import TrainingJob
 
@@ -28,6 +29,8 @@ def machines(platform: Platform) -> Iterator[Finding]:
         yield from _placement(document, clusters)
     yield from _promised(platform)
     yield from _components(platform, clusters)
+    yield from _engines(platform, clusters)
+    yield from _copies(platform)
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,13 +209,44 @@ def _needed(platform: Platform) -> Iterator[tuple[Callable[[str], Source], str, 
             yield service.locate, "spec.gpus.nodes", spec.clusters, "lws"
         if spec.rollout:
             yield service.locate, "spec.rollout", spec.clusters, "argo_rollouts"
+        if spec.slo:
+            yield service.locate, "spec.slo", spec.clusters, "prometheus_operator"
         if spec.replicas.scale_on:
             yield service.locate, "spec.replicas.scaleOn", spec.clusters, "keda"
-    for policy in platform.policies:
-        on = policy.model.spec.clusters or tuple(d.model.metadata.name for d in platform.clusters)
-        for index, engine in enumerate(policy.model.spec.engines):
-            if engine != "ValidatingAdmissionPolicy":
-                yield policy.locate, f"spec.engines[{index}]", on, engine.lower()
+            yield service.locate, "spec.replicas.scaleOn", spec.clusters, "prometheus_operator"
     for cluster in platform.clusters:
         if cluster.model.spec.backup:
             yield cluster.locate, "spec.backup", (cluster.model.metadata.name,), "velero"
+
+
+def _engines(platform: Platform, clusters: dict[str, Cluster]) -> Iterator[Finding]:
+    """SPC214 and SPC217: an engine that a cluster lacks; where another one enforces the policy, that is a note."""
+    for policy in platform.policies:
+        spec = policy.model.spec
+        on = [clusters[name] for name in spec.clusters or sorted(clusters) if name in clusters]
+        for index, engine in enumerate(spec.engines):
+            lacking = [cluster for cluster in on if not has_engine(cluster, engine)]
+            idle = [cluster for cluster in lacking if not any(has_engine(cluster, other) for other in spec.engines)]
+            path = f"spec.engines[{index}]"
+            at = policy.locate(path)
+            if idle:
+                message = (
+                    f"this needs {engine.lower()}, which {_names(idle)} does not have: nothing enforces the policy"
+                )
+                fix = f"add a version of {engine.lower()} to spec.components, or another engine"
+                yield Finding("SPC214", message, at, path=path, fix=fix)
+            elif lacking:
+                message = f"{_names(lacking)} has no {engine}: the other engines of the policy enforce it there"
+                yield Finding("SPC217", message, at, Severity.NOTE, path=path)
+
+
+def _copies(platform: Platform) -> Iterator[Finding]:
+    """SPC218: without snapshots, Velero copies only volumes that a running pod mounts."""
+    for cluster in platform.clusters:
+        spec = cluster.model.spec
+        if spec.backup and spec.storage.snapshots is None:
+            path = "spec.storage.snapshots"
+            message = "volumes are saved only while a running pod mounts them: there is no class of snapshots"
+            fix = "name a VolumeSnapshotClass in spec.storage.snapshots"
+            at, sure = cluster.locate("spec.backup"), Confidence.CERTAIN
+            yield Finding("SPC218", message, at, Severity.WARNING, sure, path=path, fix=fix)

@@ -2,20 +2,32 @@
 
 from __future__ import annotations
 
-from typing import Literal
+import re
+from typing import Annotated, Final, Literal
 
 from pydantic import Field, model_validator
 
-from blueprint.spec.base import API_VERSION, Duration, Metadata, Model, Name, fault
+from blueprint.spec.base import API_VERSION, Duration, Metadata, Model, Name, Url, fault
+from blueprint.spec.cluster import Cluster
 
 Engine = Literal["ValidatingAdmissionPolicy", "Kyverno", "Gatekeeper"]
 
+#: Variables that every policy has; Gatekeeper reserves `params` too (gatekeeper v3.23.1 k8scel/schema/schema.go).
+GIVEN_VARIABLES: Final = ("anyObject", "byController")
+_RESERVED: Final = (*GIVEN_VARIABLES, "params")
+
 
 class Match(Model):
-    """What a rule sees: kinds as `resource.group` in the plural (`pods`, `jobs.batch`), where, and on which verbs."""
+    """What a rule sees: kinds in the plural with their group, where, and on which verbs.
 
-    resources: tuple[str, ...] = Field(min_length=1)
-    operations: tuple[Literal["CREATE", "UPDATE", "DELETE"], ...] = ("CREATE", "UPDATE")
+    `pods`, `jobs.batch`, `pods/ephemeralcontainers`. `tenants` are the namespaces of teams, `platform` those of
+    components, `all` every namespace and what is in none; Kubernetes' own and the engines' are never judged.
+    """
+
+    resources: tuple[Annotated[str, Field(pattern=r"^[a-z0-9]+(\.[a-z0-9.\-]+)?(/[a-z]+)?$")], ...] = Field(
+        min_length=1
+    )
+    operations: tuple[Literal["CREATE", "UPDATE", "DELETE"], ...] = Field(default=("CREATE", "UPDATE"), min_length=1)
     namespaces: Literal["tenants", "platform", "all"] = "tenants"
 
 
@@ -27,10 +39,14 @@ class Variable(Model):
 
 
 class Rule(Model):
-    """A CEL expression over `object` (and `oldObject`) that must hold, and what to say when it does not."""
+    """A CEL expression over `object` (and `oldObject`) that must hold, and what to say when it does not.
 
-    expression: str
-    message: str
+    Besides its own variables a policy has `variables.anyObject` (the old object when one is deleted) and
+    `variables.byController`: false where a person, or a service account of the namespace itself, asks.
+    """
+
+    expression: str = Field(min_length=1)
+    message: Annotated[str, Field(pattern=r"^[^\r\n]+$")]
 
 
 class Identity(Model):
@@ -40,12 +56,37 @@ class Identity(Model):
     issuer: str = Field(min_length=1)
 
 
-class ImageGate(Model):
-    """Images under these prefixes must carry a signature of one of the identities, not older than `max_age`."""
+class SignatureTrust(Model):
+    """The TUF repository with the trusted keys of a Sigstore of one's own; `root` is its root.json in base64.
 
-    prefixes: tuple[str, ...] = Field(min_length=1)
+    Kyverno reads one before it verifies any identity, so a cluster that cannot reach the public one needs this.
+    """
+
+    mirror: Url
+    root: Annotated[str, Field(pattern=r"^[A-Za-z0-9+/]+={0,2}$")]
+
+
+class ImageProvider(Model):
+    """The service that Gatekeeper asks about signatures; `ca_bundle` is the PEM of its authority in base64."""
+
+    url: Annotated[Url, Field(pattern=r"^https://")]
+    ca_bundle: Annotated[str, Field(pattern=r"^[A-Za-z0-9+/]+={0,2}$")]
+
+
+class ImageGate(Model):
+    """Images of tenants under these prefixes must carry a signature of one of the identities.
+
+    `max_age` is how old it may be. Gatekeeper's provider tells when an image was signed; Kyverno cannot, and asks for
+    SLSA provenance by the same signers whose build ended no longer ago.
+    """
+
+    prefixes: tuple[Annotated[str, Field(pattern=r"^[a-z0-9.\-]+(:[0-9]+)?/[a-z0-9._/\-]*$")], ...] = Field(
+        min_length=1
+    )
     signers: tuple[Identity, ...] = Field(min_length=1)
     max_age: Duration | None = None
+    trust: SignatureTrust | None = None
+    provider: ImageProvider | None = None
 
 
 class PolicySpec(Model):
@@ -72,6 +113,22 @@ class PolicySpec(Model):
             )
         return self
 
+    @model_validator(mode="after")
+    def _engines_can(self) -> PolicySpec:
+        if self.images and self.match:
+            raise fault("match", "an image gate judges the pods of tenants: match is for rules")
+        if self.images and "Gatekeeper" in self.engines and self.images.provider is None:
+            raise fault("engines", "Gatekeeper asks a service about signatures: add images.provider, or leave it out")
+        for variable in self.variables:
+            if variable.name in _RESERVED or variable.name.startswith("gatekeeper_internal_"):
+                raise fault("variables", f"{variable.name} is a name that policies have already")
+        texts = [variable.expression for variable in self.variables] + [rule.expression for rule in self.rules]
+        if any(re.search(r"\bauthorizer\b", text) for text in texts) and set(self.engines) != {
+            "ValidatingAdmissionPolicy"
+        }:
+            raise fault("engines", "only a ValidatingAdmissionPolicy knows authorizer: name it alone")
+        return self
+
 
 class Policy(Model):
     """A rule for the whole platform."""
@@ -80,3 +137,8 @@ class Policy(Model):
     kind: Literal["Policy"]
     metadata: Metadata
     spec: PolicySpec
+
+
+def has_engine(cluster: Cluster, engine: Engine) -> bool:
+    """Whether the cluster runs the engine; admission policies are Kubernetes' own."""
+    return engine == "ValidatingAdmissionPolicy" or getattr(cluster.spec.components, engine.lower()) is not None

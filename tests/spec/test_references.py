@@ -121,10 +121,30 @@ def test_policies_need_their_engine_on_every_cluster_they_hold_on(platform: Path
 
     assert policy("engines: [ValidatingAdmissionPolicy, Kyverno]") is None
     assert policy("engines: [Gatekeeper]\n  clusters: [prod]") is None
-    finding = policy("engines: [Kyverno, Gatekeeper]")
+    finding = policy("engines: [Gatekeeper]")
     assert finding is not None
-    assert (finding.code, finding.path) == ("SPC214", "spec.engines[1]")
+    assert (finding.code, finding.path, finding.fails) == ("SPC214", "spec.engines[0]", True)
     assert "stage" in finding.message
+
+
+def test_an_engine_that_is_missing_is_a_note_where_another_enforces(platform: Path, put: Put) -> None:
+    rule = 'match: {resources: [pods]}\n  rules: [{expression: "true", message: a}]'
+    put(
+        "policies/p.yaml",
+        f"{VERSION}kind: Policy\nmetadata: {{name: p}}\nspec:\n  description: d\n  {rule}\n"
+        "  engines: [Kyverno, Gatekeeper]\n",
+    )
+    [finding] = load(platform).findings
+    assert (finding.code, finding.path, finding.fails) == ("SPC217", "spec.engines[1]", False)
+
+
+def test_a_backup_without_snapshots_says_what_it_misses(platform: Path, put: Put) -> None:
+    text = (platform / "clusters/prod.yaml").read_text()
+    put("clusters/prod.yaml", text + "  backup: {bucket: b}\n")
+    [finding] = load(platform).findings
+    assert (finding.code, finding.fails) == ("SPC218", False)
+    put("clusters/prod.yaml", text + "  backup: {bucket: b}\n  storage: {snapshots: fast}\n")
+    assert not load(platform).findings
 
 
 def test_services_need_what_they_ask_for(platform: Path, put: Put) -> None:
