@@ -58,7 +58,7 @@ def records(crd: Mapping[str, Any], object_meta: Schema) -> Iterator[Record]:
         }
         subresources = version.get("subresources") or {}
         status = "status" in subresources
-        root = close(_without_status(structure) if status else structure)
+        root = close(_without_status(structure) if status else structure, object_meta)
         _standard_fields(root, structure, object_meta)
         if status and "status" in structure.get("properties", {}):
             root["properties"]["status"] = unknown_only(structure["properties"]["status"])
@@ -89,26 +89,29 @@ def records(crd: Mapping[str, Any], object_meta: Schema) -> Iterator[Record]:
         }
 
 
-def close(schema: Schema) -> Schema:
-    """The closed JSON Schema (draft 2020-12) of a structural schema: what is not named is refused."""
+def close(schema: Schema, object_meta: Schema) -> Schema:
+    """The closed JSON Schema of a structural schema: what is not named is refused.
+
+    `object_meta` is the closed schema of `metadata`, for objects that are embedded in a field.
+    """
     out = _value(schema)
     if "properties" in schema:
-        out["properties"] = {name: _named(child) for name, child in schema["properties"].items()}
+        out["properties"] = {name: _named(child, object_meta) for name, child in schema["properties"].items()}
     if isinstance(schema.get("items"), dict):
-        out["items"] = close(schema["items"])
+        out["items"] = close(schema["items"], object_meta)
     additional = schema.get("additionalProperties")
     if isinstance(additional, dict):
-        out["additionalProperties"] = _named(additional)
+        out["additionalProperties"] = _named(additional, object_meta)
     elif schema.get("x-kubernetes-embedded-resource"):
-        _embedded(out)
+        _embedded(out, object_meta)
     if additional is None and _is_object(schema) and not schema.get("x-kubernetes-preserve-unknown-fields"):
         out["additionalProperties"] = False
     return out
 
 
-def _named(schema: Schema) -> Schema:
+def _named(schema: Schema, object_meta: Schema) -> Schema:
     """The schema of a named value: a null there is dropped before anything is validated, unless it is nullable."""
-    out = close(schema)
+    out = close(schema, object_meta)
     if "type" not in out and not schema.get("nullable"):
         out["type"] = _NOT_NULL
     return out
@@ -118,18 +121,20 @@ def _is_object(schema: Schema) -> bool:
     return schema.get("type") == "object" or "properties" in schema
 
 
-def _embedded(out: Schema) -> None:
-    """A whole object inside a field: it must say what it is."""
+def _embedded(out: Schema, object_meta: Schema) -> None:
+    """A whole object inside a field: it must say what it is, and its `metadata` is read like that of any object."""
     properties = out.setdefault("properties", {})
     for name in ("apiVersion", "kind"):
-        properties.setdefault(name, {"type": "string"})
-    properties.setdefault("metadata", {"type": "object"})
+        properties[name] = properties.get(name, {"type": "string"}) | {"minLength": 1}
+    properties["metadata"] = object_meta
     out["required"] = sorted({*out.get("required", ()), "apiVersion", "kind"})
 
 
 def _value(schema: Schema) -> Schema:
     """The part of a schema that looks at values; it also serves inside `allOf` and its like, which close nothing."""
     out: Schema = {key: schema[key] for key in _COPIED if key in schema}
+    if "enum" in out:
+        out["enum"] = [option for option in out["enum"] if option is not None]  # a server takes no null for one
     kind = schema.get("type")
     if schema.get("x-kubernetes-int-or-string"):
         kind = ["integer", "string"]

@@ -5,7 +5,14 @@ from typing import Any
 import jsonschema_rs
 import pytest
 
-from blueprint.catalog.crds import close, defaults, records, unknown_only
+from blueprint.catalog import crds
+from blueprint.catalog.crds import defaults, records, unknown_only
+
+META = {"type": "object", "additionalProperties": False, "properties": {"name": {"type": "string"}}}
+
+
+def close(schema: dict[str, Any]) -> dict[str, Any]:
+    return crds.close(schema, META)
 
 
 def valid(schema: dict[str, Any], value: object) -> bool:
@@ -74,7 +81,16 @@ def test_embedded_objects_say_what_they_are() -> None:
         {"type": "object", "x-kubernetes-embedded-resource": True, "properties": {"spec": {"type": "object"}}}
     )
     assert valid(closed, {"apiVersion": "v1", "kind": "X", "spec": {}})
+    assert valid(closed, {"apiVersion": "v1", "kind": "X", "metadata": {"name": "a"}})
     assert not valid(closed, {"kind": "X"})
+    assert not valid(closed, {"apiVersion": "v1", "kind": ""})
+    assert not valid(closed, {"apiVersion": "v1", "kind": "X", "metadata": {"nome": "a"}})
+
+
+def test_a_null_among_the_allowed_values_is_not_taken() -> None:
+    closed = close({"type": "string", "nullable": True, "enum": ["a", None]})
+    assert valid(closed, "a")
+    assert not valid(closed, None)
 
 
 def test_a_dropped_status_is_asked_only_for_unknown_fields() -> None:
@@ -139,8 +155,7 @@ CRD = {
 
 
 def test_a_crd_gives_one_record_a_version() -> None:
-    meta = {"type": "object", "additionalProperties": False, "properties": {"name": {"type": "string"}}}
-    new, old = records(CRD, meta)
+    new, old = records(CRD, META)
     assert (new["apiVersion"], new["scale"], new["status"]) == ("example.com/v1", "spec.replicas", True)
     assert new["lists"] == [[("spec", "ports"), ["port", "protocol"], {"protocol": "TCP"}]]
     assert new["casts"] == [[("spec", "weight"), "double"]]
