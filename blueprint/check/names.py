@@ -103,7 +103,11 @@ def _name(manifest: Manifest, metadata: Body, add: _Add) -> None:
         if name is not None and not isinstance(name, str):
             return
         if not prefix:
-            add("NAM101", "metadata.name" if "name" in metadata else "metadata", "the object has no name")
+            path = "metadata.name" if "name" in metadata else "metadata"
+            sure = (
+                Confidence.LIKELY if manifest.kind == "LimitRange" else Confidence.CERTAIN
+            )  # the server would name it
+            add("NAM101", path, "the object has no name", "", sure)
             return
         add(
             "NAM202",

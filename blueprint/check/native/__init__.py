@@ -78,6 +78,14 @@ _CHECKS: dict[tuple[str, str], _Check] = {
     (_ADMISSION, "MutatingWebhookConfiguration"): admission.webhooks,
 }
 
+# What cannot be left out, although the schema of the kind says that it can.
+_REQUIRED = {
+    **dict.fromkeys(("Pod", "Deployment", "ReplicaSet", "DaemonSet", "StatefulSet", "HorizontalPodAutoscaler"), "spec"),
+    **dict.fromkeys(("Job", "CronJob", "Service", "Ingress", "PersistentVolumeClaim"), "spec"),
+    **dict.fromkeys(("ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"), "spec"),
+    "PodTemplate": "template",
+}
+
 # Their jobs bring the image and perhaps volumes: a template of these kinds is completed later.
 _COMPLETED_LATER = frozenset({"TrainingRuntime", "ClusterTrainingRuntime"})
 
@@ -91,7 +99,11 @@ def native(manifest: Manifest, kind: Kind | None) -> list[Finding]:
     check = _CHECKS.get((manifest.api_version, manifest.kind))
     if check is not None:
         problems = Problems(manifest)
-        check(problems, manifest.body)
+        part = _REQUIRED.get(manifest.kind)
+        if part and manifest.body.get(part) is None:
+            problems.add("NAT100", "", f"a {manifest.kind} needs {part}")
+        else:
+            check(problems, manifest.body)
         return problems.found
     problems = Problems(manifest, Confidence.LIKELY)
     if manifest.kind not in _COMPLETED_LATER:

@@ -122,8 +122,9 @@ def storage_class(problems: Problems, body: Body) -> None:
         problems.add("NAT506", "provisioner", f"provisioner {provisioner!r} is no qualified name")
     if body.get("reclaimPolicy"):
         problems.choice("NAT506", "reclaimPolicy", body["reclaimPolicy"], ("Delete", "Retain"))
-    if body.get("volumeBindingMode"):
-        problems.choice("NAT506", "volumeBindingMode", body["volumeBindingMode"], ("Immediate", "WaitForFirstConsumer"))
+    if body.get("volumeBindingMode") is not None:
+        allowed = ("Immediate", "WaitForFirstConsumer")
+        problems.choice("NAT506", "volumeBindingMode", body["volumeBindingMode"], allowed, True)
     if "" in mapping(body.get("parameters")):
         problems.add("NAT506", "parameters", "a parameter's name is empty")
 
@@ -138,3 +139,6 @@ def runtime_class(problems: Problems, body: Body) -> None:
     scheduling = mapping(body.get("scheduling"))
     labels(problems, "NAT506", "scheduling.nodeSelector", scheduling.get("nodeSelector"))
     tolerations(problems, "NAT506", "scheduling.tolerations", scheduling.get("tolerations"))
+    given = items(scheduling.get("tolerations"))
+    if any(given.index(toleration) != index for index, toleration in enumerate(given)):
+        problems.add("NAT506", "scheduling.tolerations", "a toleration is given twice")

@@ -205,8 +205,8 @@ def _devices(problems: Problems, at: str, body: Body, volumes: dict[str, Body]) 
         paths.add(path)
 
 
-def probes_and_hooks(problems: Problems, at: str, body: Body, grace: int, system: str) -> None:
-    """NAT107: probes and lifecycle hooks; `grace` is the pod's time to end, `system` its `os.name` or ""."""
+def probes_and_hooks(problems: Problems, at: str, body: Body, grace: int) -> None:
+    """NAT107: probes and lifecycle hooks; `grace` is the pod's time to end, in seconds."""
     for name in _PROBES:
         if body.get(name) is not None:
             _probe(problems, f"{at}.{name}", name, mapping(body[name]), grace)
@@ -215,8 +215,6 @@ def probes_and_hooks(problems: Problems, at: str, body: Body, grace: int, system
         for name in ("postStart", "preStop"):
             if lifecycle.get(name) is not None:
                 _handler(problems, f"{at}.lifecycle.{name}", mapping(lifecycle[name]), _HOOKS, grace)
-        if lifecycle.get("stopSignal") is not None and not system:
-            problems.add("NAT107", f"{at}.lifecycle.stopSignal", "a stop signal needs the pod's os.name")
 
 
 def _probe(problems: Problems, at: str, name: str, probe: Body, grace: int) -> None:

@@ -7,13 +7,12 @@ expressions are only looked at for being there and for their length.
 from __future__ import annotations
 
 from blueprint.check import forms
-from blueprint.check.native.problems import Problems
+from blueprint.check.native.problems import Problems, labels
 from blueprint.check.shapes import Body, items, mapping, maps, number, text
 
 _MOST = 32
 _MOST_ALTERNATIVES = 8
 _LONGEST_EXPRESSION = 10 * 1024
-_EFFECTS = ("NoSchedule", "NoExecute", "None")
 
 
 def claim(problems: Problems, body: Body) -> None:
@@ -23,6 +22,11 @@ def claim(problems: Problems, body: Body) -> None:
 
 def claim_template(problems: Problems, body: Body) -> None:
     """NAT601 for a ResourceClaimTemplate."""
+    metadata = mapping(mapping(body.get("spec")).get("metadata"))
+    labels(problems, "NAT601", "spec.metadata.labels", metadata.get("labels"))
+    for key in mapping(metadata.get("annotations")):
+        if problem := forms.annotation_key(str(key)):
+            problems.add("NAT601", "spec.metadata.annotations", f"annotation key {key!r}: {problem}")
     inner = mapping(mapping(body.get("spec")).get("spec"))
     _devices(problems, "spec.spec.devices", mapping(inner.get("devices")))
 
@@ -97,23 +101,6 @@ def _request(problems: Problems, at: str, request: Body) -> None:
     elif mode == "ExactCount" and count is not None and count < 0:
         problems.add("NAT601", f"{at}.count", f"count {count} is negative")
     _selectors(problems, "NAT601", f"{at}.selectors", request.get("selectors"))
-    for index, toleration in enumerate(maps(request.get("tolerations"))):
-        _toleration(problems, f"{at}.tolerations[{index}]", toleration)
-
-
-def _toleration(problems: Problems, at: str, toleration: Body) -> None:
-    key, operator = text(toleration.get("key")), toleration.get("operator") or "Equal"
-    if key and (problem := forms.qualified_name(key)):
-        problems.add("NAT601", f"{at}.key", f"key {key!r}: {problem}")
-    if not key and operator != "Exists":
-        problems.add("NAT601", at, "a toleration without key needs operator: Exists")
-    problems.choice("NAT601", f"{at}.operator", operator, ("Equal", "Exists"))
-    if operator == "Exists" and toleration.get("value"):
-        problems.add("NAT601", f"{at}.value", "operator Exists takes no value")
-    elif operator == "Equal" and (problem := forms.label_value(text(toleration.get("value")))):
-        problems.add("NAT601", f"{at}.value", problem)
-    if toleration.get("effect"):
-        problems.choice("NAT601", f"{at}.effect", toleration["effect"], _EFFECTS)
 
 
 def _selectors(problems: Problems, code: str, at: str, value: object) -> None:
@@ -144,6 +131,8 @@ def _references(problems: Problems, at: str, value: object, known: dict[str, set
 
 def _attribute(problems: Problems, at: str, value: object) -> None:
     domain, slash, name = text(value).partition("/")
+    if "/" in name:
+        return  # a gap in the server, which accepts it
     identifier = name.isascii() and name.replace("_", "a").isalnum() and not name[:1].isdigit() and len(name) <= 32
     if isinstance(value, str) and (not slash or not identifier or len(domain) > 63 or forms.subdomain(domain)):
         problems.add("NAT601", at, f"{value!r} is no domain/identifier")

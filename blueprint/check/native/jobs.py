@@ -6,6 +6,7 @@ Source: k8s.io/kubernetes@v1.35.4 pkg/apis/batch/validation/validation.go.
 from __future__ import annotations
 
 import re
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError, available_timezones
 
 from blueprint.check import forms
 from blueprint.check.native.cron import schedule_problem
@@ -199,6 +200,14 @@ def cron_job(problems: Problems, body: Body) -> None:
 
 
 def _known_zone(zone: str) -> bool:
-    """Whether a time zone is well formed; which zones exist is the server's own table."""
+    """Whether this machine knows a time zone, or none at all; the server has a table of its own."""
+    try:
+        return bool(ZoneInfo(zone))
+    except (ZoneInfoNotFoundError, ValueError, OSError):
+        return not available_timezones()
+
+
+def _named_like_zone(zone: str) -> bool:
+    """Whether a time zone's name is well formed."""
     parts = zone.split("/")
     return zone.lower() != "local" and all(_ZONE.fullmatch(part) and part not in (".", "..") for part in parts)

@@ -90,8 +90,6 @@ def _service_ports(problems: Problems, kind: str, ports: list[Body]) -> None:
 def _affinity(problems: Problems, spec: Body) -> None:
     how, config = spec.get("sessionAffinity") or "None", spec.get("sessionAffinityConfig")
     problems.choice("NAT302", "spec.sessionAffinity", how, ("None", "ClientIP"))
-    if how == "None" and config is not None:
-        problems.add("NAT302", "spec.sessionAffinityConfig", "sessionAffinityConfig needs sessionAffinity: ClientIP")
     seconds = number(mapping(mapping(config).get("clientIP")).get("timeoutSeconds"))
     if how == "ClientIP" and seconds is not None and not 1 <= seconds <= 86_400:
         path = "spec.sessionAffinityConfig.clientIP.timeoutSeconds"
@@ -222,6 +220,8 @@ def ingress(problems: Problems, body: Body) -> None:
                 _path(problems, f"{here}.http.paths[{position}]", path)
     for index, each in enumerate(maps(spec.get("tls"))):
         for host in items(each.get("hosts")):
+            if host == "":
+                problems.add("NAT303", f"spec.tls[{index}].hosts", "a host is empty")
             _host(problems, f"spec.tls[{index}].hosts", text(host))
         secret = text(each.get("secretName"))
         if secret and (problem := forms.subdomain(secret)):
@@ -259,6 +259,7 @@ def _backend(problems: Problems, at: str, backend: Body) -> None:
         problems.add("NAT303", at, "exactly one of service and resource must be given")
         return
     if target is None:
+        _resource(problems, f"{at}.resource", mapping(resource))
         return
     name, port = text(mapping(target).get("name")), mapping(mapping(target).get("port"))
     if problem := forms.label_1035(name):
@@ -268,3 +269,13 @@ def _backend(problems: Problems, at: str, backend: Body) -> None:
         problems.add("NAT303", f"{at}.service", "exactly one of port.name and port.number must be given")
     elif problem := port_or_name(called or numbered):
         problems.add("NAT303", f"{at}.service.port", problem)
+
+
+def _resource(problems: Problems, at: str, resource: Body) -> None:
+    group = resource.get("apiGroup")
+    if isinstance(group, str) and (problem := forms.subdomain(group)):
+        problems.add("NAT303", f"{at}.apiGroup", f"apiGroup {group!r} {problem}")
+    for name in ("kind", "name"):
+        value = resource.get(name)
+        if isinstance(value, str) and (not value or forms.path_segment(value)):
+            problems.add("NAT303", f"{at}.{name}", f"{name} {value!r} {forms.path_segment(value) or 'is empty'}")

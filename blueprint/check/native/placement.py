@@ -62,6 +62,9 @@ def node_term(problems: Problems, code: str, at: str, term: Body, in_values: boo
             problems.add(code, f"{here}.operator", f"{each.get('operator')!r} is not one of In, NotIn")
         elif len(items(each.get("values"))) != 1:
             problems.add(code, f"{here}.values", "exactly one value must be given")
+        for value in items(each.get("values")):
+            if isinstance(value, str) and (problem := forms.subdomain(value)):
+                problems.add(code, f"{here}.values", f"node {value!r} {problem}")
 
 
 def node_selector(problems: Problems, code: str, at: str, selector: Body) -> None:

@@ -41,10 +41,11 @@ def pod_template(
             if problem := forms.annotation_key(str(key)):
                 problems.add("NAT117", f"{at}.metadata.annotations", f"annotation key {key!r}: {problem}")
     spec = mapping(template.get("spec"))
-    if template and template.get("spec") is None:
-        problems.add("NAT101", f"{at}.spec", "a pod needs at least one container")
     if items(spec.get("ephemeralContainers")):
         problems.add("NAT116", f"{at}.spec.ephemeralContainers", "a template cannot hold ephemeral containers")
+    if template.get("spec") is None:
+        problems.add("NAT101", at, "the template has no spec, so its pods have no containers")
+        return
     pod_spec(problems, f"{at}.spec", spec, needs_image, extra)
 
 
@@ -71,14 +72,13 @@ def _containers(
     problems: Problems, at: str, spec: Body, known: dict[str, Body], claims: set[str], needs_image: bool
 ) -> None:
     grace = number(spec.get("terminationGracePeriodSeconds"), 30) or 0
-    system = text(mapping(spec.get("os")).get("name"))
     names: set[str] = set()
     if isinstance(spec.get("containers"), list) and not spec["containers"]:
         problems.add("NAT101", f"{at}.containers", "a pod needs at least one container")
     for index, body in enumerate(maps(spec.get("containers"))):
         here = f"{at}.containers[{index}]"
         container(problems, here, body, known, claims, needs_image)
-        probes_and_hooks(problems, here, body, grace, system)
+        probes_and_hooks(problems, here, body, grace)
         _once(problems, here, body, names)
         _named_ports(problems, here, body)
     for index, body in enumerate(maps(spec.get("initContainers"))):
@@ -87,7 +87,7 @@ def _containers(
         _once(problems, here, body, names)
         policy = body.get("restartPolicy")
         if policy == "Always":
-            probes_and_hooks(problems, here, body, grace, system)
+            probes_and_hooks(problems, here, body, grace)
         else:
             for name in _ONLY_OF_SIDECARS:
                 if body.get(name) is not None:
@@ -257,4 +257,12 @@ def pod(problems: Problems, body: Body) -> None:
             image = each.get("image")
             if isinstance(image, str) and image != image.strip():
                 problems.add("NAT102", f"spec.{kind}[{index}].image", f"image {image!r} has blanks at its ends")
+    for index, volume in enumerate(maps(spec.get("volumes"))):
+        here = f"spec.volumes[{index}]"
+        for position, source in enumerate(maps(mapping(volume.get("projected")).get("sources"))):
+            if source.get("serviceAccountToken") is not None and not spec.get("serviceAccountName"):
+                message = "a token needs the pod's serviceAccountName"
+                problems.add("NAT103", f"{here}.projected.sources[{position}].serviceAccountToken", message)
+        if volume.get("image") is not None and not mapping(volume["image"]).get("reference"):
+            problems.add("NAT103", f"{here}.image", "reference must be given")
     pod_spec(problems, "spec", spec)

@@ -31,7 +31,7 @@ def _profiles(problems: Problems, at: str, security: Body) -> None:
         kind, local = profile.get("type"), profile.get("localhostProfile")
         if "type" in profile:
             problems.choice("NAT114", f"{here}.type", kind, _PROFILES, True)
-        if kind == "Localhost" and not local:
+        if kind == "Localhost" and (local is None or (local == "" and name == "appArmorProfile")):
             problems.add("NAT114", here, "Localhost needs a localhostProfile")
         elif kind == "Localhost" and name == "seccompProfile" and (problem := forms.relative_path(text(local))):
             problems.add("NAT114", f"{here}.localhostProfile", f"{local!r} {problem}")

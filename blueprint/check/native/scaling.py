@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from blueprint.check import forms
 from blueprint.check.native import resources
-from blueprint.check.native.problems import Problems, label_selector
+from blueprint.check.native.problems import Problems
 from blueprint.check.shapes import Body, mapping, maps, number, text
 
 _SOURCES = {
@@ -22,8 +22,6 @@ _VALUES = {"Utilization": "averageUtilization", "Value": "value", "AverageValue"
 
 def autoscaler(problems: Problems, body: Body) -> None:
     """NAT504 for a HorizontalPodAutoscaler of v1 or v2."""
-    if body.get("spec") is None:
-        problems.add("NAT504", "spec", "an autoscaler needs a spec: what it scales, and maxReplicas")
     spec = mapping(body.get("spec"))
     least, most = number(spec.get("minReplicas")), number(spec.get("maxReplicas"))
     if least is not None and least < 1:
@@ -50,6 +48,8 @@ def reference(problems: Problems, at: str, target: Body) -> None:
         value = target.get(name)
         if isinstance(value, str) and (not value or forms.path_segment(value)):
             problems.add("NAT504", f"{at}.{name}", f"{name} {value!r} {forms.path_segment(value) or 'is empty'}")
+    if text(target.get("apiVersion")).count("/") > 1:
+        problems.add("NAT504", f"{at}.apiVersion", f"{target['apiVersion']!r} is no group/version")
 
 
 def _metric(problems: Problems, at: str, metric: Body) -> None:
@@ -72,13 +72,16 @@ def _metric(problems: Problems, at: str, metric: Body) -> None:
             problems.add(
                 "NAT504", f"{here}.metric.name", f"metric name {name!r} {forms.path_segment(name) or 'is empty'}"
             )
-        label_selector(problems, "NAT504", f"{here}.metric.selector", measured.get("selector"))
     if kind == "Object":
         reference(problems, f"{here}.describedObject", mapping(source.get("describedObject")))
-    if kind in ("Resource", "ContainerResource") and source.get("name") == "":
+    if kind == "Resource" and source.get("name") == "":
         problems.add("NAT504", f"{here}.name", "the name of the resource is empty")
-    if kind == "ContainerResource" and source.get("container") == "":
-        problems.add("NAT504", f"{here}.container", "the name of the container is empty")
+    if kind == "ContainerResource":
+        name, container = text(source.get("name")), text(source.get("container"))
+        if problem := resources.container_name(name):
+            problems.add("NAT504", f"{here}.name", f"resource {name!r} {problem}")
+        if problem := forms.label_1123(container):
+            problems.add("NAT504", f"{here}.container", f"container {container!r} {problem}")
     if target:
         _target(problems, f"{here}.target", kind, target)
 

@@ -107,6 +107,10 @@ def _csi(problems: Problems, at: str, source: Body) -> None:
     driver = source.get("driver")
     if isinstance(driver, str) and (len(driver) > 63 or forms.subdomain(driver.lower())):
         problems.add("NAT103", f"{at}.driver", f"driver {driver!r} is no DNS name of at most 63 characters")
+    if source.get("nodePublishSecretRef") is not None:
+        name = text(mapping(source["nodePublishSecretRef"]).get("name"))
+        if problem := forms.subdomain(name):
+            problems.add("NAT103", f"{at}.nodePublishSecretRef", f"secret {name!r} {problem}")
 
 
 def _image(problems: Problems, at: str, source: Body) -> None:
@@ -162,7 +166,9 @@ def _projected(problems: Problems, at: str, source: Body) -> None:
                     problems.add(
                         "NAT103", f"{here}.{name}.expirationSeconds", "must be between 600 (ten minutes) and 2^32"
                     )
-                if problem := forms.local_path(text(body.get("path"))):
+                if problem := forms.local_path(text(body.get("path"))) or (
+                    "is empty" if body.get("path") == "" else ""
+                ):
                     problems.add("NAT103", f"{here}.{name}.path", f"path {body.get('path')!r} {problem}")
             for path in [text(entry.get("path")) for entry in maps(body.get("items"))]:
                 if path and path in paths:
@@ -216,5 +222,8 @@ def claim_spec(problems: Problems, code: str, at: str, spec: Body) -> None:
             for part in ("kind", "name"):
                 if source.get(part) == "":
                     problems.add(code, f"{at}.{name}.{part}", f"{part} is empty")
+            group = text(source.get("apiGroup"))
+            if group and (problem := forms.subdomain(group)):
+                problems.add(code, f"{at}.{name}.apiGroup", f"apiGroup {group!r} {problem}")
             if not source.get("apiGroup") and source.get("kind") not in ("PersistentVolumeClaim", None):
                 problems.add(code, f"{at}.{name}", f"{source['kind']} needs an apiGroup")
