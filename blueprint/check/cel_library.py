@@ -216,7 +216,7 @@ _S, _M, _L, _B, _I, _D = _T.STRING, _T.MAP, _T.LIST, _T.BOOL, _T.INT, _T.DYN
 _FUNCTIONS: tuple[tuple[str, bool, tuple[cel.Type, ...], cel.Type, Callable[..., Any]], ...] = (
     ("quantity", False, (_S,), _D, _quantity),
     ("isQuantity", False, (_S,), _B, _is_quantity),
-    ("sign", True, (_M,), _I, lambda q: (_amount(q) > 0) - (_amount(q) < 0)),
+    ("sign", False, (_M,), _I, lambda q: (_amount(q) > 0) - (_amount(q) < 0)),
     ("isGreaterThan", True, (_M, _M), _B, lambda q, other: _compared(q, other) > 0),
     ("isLessThan", True, (_M, _M), _B, lambda q, other: _compared(q, other) < 0),
     ("compareTo", True, (_M, _M), _I, _compared),

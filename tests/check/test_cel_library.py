@@ -22,7 +22,7 @@ quantity('50000000G').isInteger()
 quantity('50000k').asInteger() == 50000000
 quantity('100.1234').asApproximateFloat() == 100.1234
 quantity('200M').compareTo(quantity('0.2G')) == 0
-quantity('50m').sign() == 1 && quantity('-1').sign() == -1 && quantity('0').sign() == 0
+sign(quantity('50m')) == 1 && sign(quantity('-1')) == -1 && sign(quantity('0')) == 0
 isQuantity('1.3Gi') && isQuantity('20e') == false && !isQuantity('200K') && !isQuantity('Three')
 isURL('https://user:pass@example.com:80/path?query=val#fragment') && isURL('/absolute-path') && !isURL('https://a:b:c/')
 !isURL('../relative-path')
@@ -47,17 +47,21 @@ cidr('192.168.0.0/24').containsIP(ip('192.168.0.1')) && !cidr('192.168.0.0/24').
 cidr('192.168.0.0/16').containsCIDR(cidr('192.168.10.0/24')) && !cidr('192.168.1.0/24').containsCIDR('192.168.2.0/24')
 cidr('192.168.0.0/16').containsCIDR('192.168.0.0/8') == false
 cidr('192.168.0.1/24').ip() == ip('192.168.0.1') && cidr('192.168.0.0/24').prefixLength() == 24
-cidr('192.168.0.0/24') == cidr('192.168.0.0/24').masked() && cidr('192.168.0.1/24') != cidr('192.168.0.1/24').masked()
-[1, 2, 2].isSorted() && !['b', 'a'].isSorted() && [].isSorted()
 [1, 3].sum() == 4 && [1.0, 3.0].sum() == 4.0 && self.none.sum() == 0
-[1, 3].min() == 1 && self.list.max() == 3 && ['a', 'b'].max() == 'b'
-[1, 2, 2, 3].indexOf(2) == 1 && ['a'].indexOf('b') == -1 && [1, 2, 2, 3].lastIndexOf(2) == 2
 'a1b22'.indexOf('b') == 2
 'abc 123'.find('[0-9]+') == '123' && 'abc'.find('[0-9]+') == ''
 '123 abc 456'.findAll('[0-9]+') == ['123', '456'] && '123 abc 456'.findAll('[0-9]+', 1) == ['123']
 '123 abc 456'.findAll('[0-9]+', 0) == []
 sets.contains([1, 2], [2]) && !sets.contains([1], [1, 2])
 sets.equivalent([1], [1, 1]) && sets.intersects([1], [1, 2])
+""".strip().splitlines()
+
+# Right as well, but a server estimates their cost, of list literals among others, beyond what a CRD may ask.
+COSTLY = """
+cidr('192.168.0.0/24') == cidr('192.168.0.0/24').masked() && cidr('192.168.0.1/24') != cidr('192.168.0.1/24').masked()
+[1, 2, 2].isSorted() && !['b', 'a'].isSorted() && [].isSorted()
+[1, 3].min() == 1 && self.list.max() == 3 && ['a', 'b'].max() == 'b'
+[1, 2, 2, 3].indexOf(2) == 1 && ['a'].indexOf('b') == -1 && [1, 2, 2, 3].lastIndexOf(2) == 2
 """.strip().splitlines()
 
 ERRORS = """
@@ -71,7 +75,7 @@ cidr('10.0.0.0/8').containsIP('nowhere')
 """.strip().splitlines()
 
 
-@pytest.mark.parametrize("text", TRUE)
+@pytest.mark.parametrize("text", TRUE + COSTLY)
 def test_examples_of_the_library_hold(text: str) -> None:
     result = ENV.compile(text).eval(data={"self": {"list": [3, 1], "none": []}})
     assert result.value() is True, result
