@@ -6,7 +6,8 @@ import json
 import re
 from datetime import timedelta
 from decimal import Decimal
-from typing import Annotated, Final
+from itertools import pairwise
+from typing import Annotated, Any, Final
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, WithJsonSchema
 from pydantic_core import PydanticCustomError
@@ -14,10 +15,30 @@ from pydantic_core import PydanticCustomError
 API_VERSION: Final = "platform.blueprint/v1alpha1"
 
 
+def _say_meanings(schema: dict[str, Any], model: type[BaseModel]) -> None:
+    """Put the text below each field of a model into its schema.
+
+    Pydantic can do so itself (`use_attribute_docstrings`), but reads every module's source again at each start.
+    """
+    import ast
+    from inspect import cleandoc, getsource
+    from textwrap import dedent
+
+    (body,) = (node.body for node in ast.parse(dedent(getsource(model))).body if isinstance(node, ast.ClassDef))
+    for field, below in pairwise(body):
+        match field, below:
+            case ast.AnnAssign(target=ast.Name(id=name)), ast.Expr(value=ast.Constant(value=str(text))):
+                schema["properties"][model.model_fields[name].alias]["description"] = cleandoc(text)
+
+
 class Model(BaseModel):
-    """Frozen and closed; keys are camelCase as in Kubernetes, attributes snake_case."""
+    """Frozen and closed; keys are camelCase as in Kubernetes, attributes snake_case.
+
+    The text below a field is its description in the schemas for editors.
+    """
 
     model_config = ConfigDict(
+        json_schema_extra=_say_meanings,
         frozen=True,
         extra="forbid",
         alias_generator=lambda name: re.sub(r"_(\w)", lambda m: m[1].upper(), name),
@@ -254,3 +275,4 @@ class Metadata(Model):
     """The name of a spec."""
 
     name: Name
+    """Unique among the specs of its kind."""

@@ -37,52 +37,70 @@ class Taint(Model):
     """A node taint."""
 
     key: LabelKey
+    """Key of the taint."""
     value: LabelValue = ""
+    """Value of the taint."""
     effect: Literal["NoSchedule", "PreferNoSchedule", "NoExecute"] = "NoSchedule"
+    """What happens to pods that do not tolerate it."""
 
 
 class Mig(Model):
-    """How the GPUs of a pool are cut; `layout` maps a profile to its number on each GPU."""
+    """How the GPUs of a pool are cut."""
 
     strategy: Literal["single", "mixed"]
+    """`mixed` gives each profile a resource of its own, `single` keeps `nvidia.com/gpu` for all slices."""
     layout: dict[str, Annotated[int, Field(ge=1)]] = Field(min_length=1)
+    """How many slices of each profile every GPU is cut into."""
 
 
 class Gpus(Model):
-    """The GPUs of one node: the product as in the node label `nvidia.com/gpu.product`."""
+    """The GPUs of one node."""
 
     product: str
+    """As in the node label `nvidia.com/gpu.product`."""
     count: int = Field(ge=1, le=32)
+    """GPUs of one node."""
     mig: Mig | None = None
+    """How each GPU is cut; whole GPUs without it."""
 
 
 class NodePool(Model):
-    """Nodes of one shape. `cpu` and `memory` are what one node offers to pods (allocatable).
-
-    `devices: dra` hands the GPUs out by Dynamic Resource Allocation, through a DeviceClass (named as the pool unless
-    `device_class` says otherwise). `racks` spreads the nodes over the topology: one entry a rack, the block and the
-    number of nodes in it.
-    """
+    """Nodes of one shape; `cpu` and `memory` are what one node offers to pods (allocatable)."""
 
     class Rack(Model):
         """One rack: the block it stands in and its nodes."""
 
         block: Name
+        """The block it stands in."""
         rack: Name
+        """Its name, the value of the rack label."""
         nodes: int = Field(ge=1)
+        """Nodes of the pool in this rack."""
 
     name: Name
+    """Becomes the ResourceFlavor and the value of the node label `platform.blueprint/pool`."""
     purpose: Literal["training", "serving", "shared", "system"] = "shared"
+    """Which queue serves the pool: teams get a queue for each purpose."""
     nodes: int = Field(ge=1, le=10000)
+    """Number of nodes."""
     cpu: Cores
+    """Cores that one node offers to pods."""
     memory: Size
+    """Memory that one node offers to pods."""
     gpus: Gpus | None = None
+    """GPUs of each node; a pool without them gets no flavor."""
     labels: dict[LabelKey, LabelValue] = {}
+    """Further labels that all its nodes carry; part of the flavor."""
     taints: tuple[Taint, ...] = ()
+    """Taints of its nodes; the flavor tolerates them."""
     racks: tuple[Rack, ...] = ()
+    """Where the nodes stand; their numbers add up to `nodes`. Makes the flavor topology-aware."""
     devices: Literal["plugin", "dra"] = "plugin"
+    """`dra` hands GPUs out by claims (Dynamic Resource Allocation), `plugin` by the device plugin."""
     device_class: Name | None = None
+    """Name of the DeviceClass of a `dra` pool; that of the pool unless given."""
     single_numa_node: bool = True
+    """Whether the kubelets align CPUs, memory and GPUs on one NUMA node."""
 
     @model_validator(mode="after")
     def _class_is_for_claims(self) -> NodePool:
@@ -102,57 +120,83 @@ class TopologyLevels(Model):
     """Node labels of block and rack; the host is always the last level."""
 
     block: LabelKey = "topology.blueprint/block"
+    """Node label that holds the block."""
     rack: LabelKey = "topology.blueprint/rack"
+    """Node label that holds the rack."""
 
 
 class Components(Model):
-    """Versions of what runs in the cluster; a component that is absent is not used."""
+    """Versions of what runs in the cluster; `null` for what does not."""
 
     kubernetes: Version = "1.35.4"
+    """Version of the API server; pins the Pod Security Standards."""
     kueue: Version = "0.17.0"
+    """Queues and quotas."""
     training_operator: Version | None = "1.9.3"
+    """Runs PyTorchJobs."""
     trainer: Version | None = "2.2.0"
+    """Runs TrainJobs."""
     lws: Version | None = "0.7.0"
+    """LeaderWorkerSet: models on several nodes."""
     argo_rollouts: Version | None = "1.10.2"
+    """Canaries."""
     argocd: Version = "3.6.1"
+    """Delivery."""
     kyverno: Version | None = "1.19.1"
+    """A policy engine."""
     gatekeeper: Version | None = "3.23.1"
+    """A policy engine."""
     keda: Version | None = "2.21.0"
+    """Scaling by load."""
     prometheus_operator: Version | None = "0.93.1"
+    """Monitors, rules and what judges a canary."""
     istio: Version | None = "1.32.0"
+    """Mesh and gateway of served models."""
     cilium: Version | None = None
+    """The network."""
     velero: Version | None = "1.18.3"
+    """Backups."""
 
 
 class Backup(Model):
-    """Where Velero writes: an object store bucket, and how often.
-
-    Volumes above `volumes_up_to` are left out: data sets that can be fetched again.
-    """
+    """Where Velero writes, and how often."""
 
     provider: str = "aws"
+    """The plugin of Velero that writes."""
     bucket: str
+    """Bucket of the object store."""
     region: str = ""
+    """Region of the bucket."""
     endpoint: Url | None = None
+    """Address of an object store of one's own."""
     schedule: str = "17 2 * * *"
+    """When, as a cron line."""
     keep: Duration = Field(default="30d", validate_default=True)
+    """How long a backup is kept."""
     volumes_up_to: Size = "1Ti"
+    """Larger volumes are left out: data sets that can be fetched again."""
 
 
 class Monitoring(Model):
-    """The Prometheus that scrapes, judges and scales; `labels` are what its selectors ask of monitors and rules."""
+    """The Prometheus that scrapes, judges and scales."""
 
     namespace: Name = "monitoring"
+    """Where Prometheus runs; tenants let it in."""
     address: Url = "http://prometheus-operated.monitoring.svc:9090"
+    """Where canaries and scalers ask it."""
     scrape_interval: Duration = Field(default="15s", validate_default=True)
+    """How often it scrapes; windows of rates are at least four times as long."""
     labels: dict[LabelKey, LabelValue] = {}
+    """What its selectors ask of monitors and rules."""
 
 
 class Gateway(Model):
-    """The Istio gateway that serves models, as `namespace/name`."""
+    """The Istio gateway that serves models."""
 
     name: str = Field(default="istio-ingress/ai-gateway", pattern=r"^[a-z0-9][-a-z0-9]*/[a-z0-9][-.a-z0-9]*$")
+    """The gateway, as `namespace/name`."""
     domain: Host
+    """Models are reached at `<service>.<domain>`."""
 
     @property
     def namespace(self) -> str:
@@ -161,29 +205,45 @@ class Gateway(Model):
 
 
 class Storage(Model):
-    """Storage classes: `shared` can be mounted by many nodes at once."""
+    """Classes of volumes and snapshots."""
 
     block: Name = "standard"
+    """StorageClass for volumes of one node."""
     shared: Name = "shared"
+    """StorageClass for volumes that many nodes mount at once."""
     snapshots: Name | None = None
+    """VolumeSnapshotClass of the backups; without it only volumes that a running pod mounts are saved."""
 
 
 class ClusterSpec(Model):
     """The body of a Cluster."""
 
     environment: Environment
+    """What the cluster is for."""
     server: Url = "https://kubernetes.default.svc"
+    """Its API server, as Argo CD reaches it. The default is the cluster that Argo CD runs in."""
     node_pools: tuple[NodePool, ...] = Field(min_length=1)
+    """The machines; names are unique."""
     topology: TopologyLevels = TopologyLevels()
+    """Node labels that say where a node stands."""
     cohort: Name = "shared"
+    """Name of the root cohort."""
     fair_sharing: bool = True
+    """Whether idle quota goes round by the weights of teams, and preemption with it."""
     components: Components = Components()
+    """What runs in the cluster, and in which version; `null` for what does not."""
     monitoring: Monitoring = Monitoring()
+    """The Prometheus of the cluster."""
     gateway: Gateway | None = None
+    """Where models are reached; without it only inside the cluster."""
     storage: Storage = Storage()
+    """Classes of volumes."""
     backup: Backup | None = None
+    """Where backups go; none without it."""
     tools_image: Image | None = None
+    """Image with a shell for helpers beside the main containers."""
     platform_admins: tuple[str, ...] = ()
+    """Groups of the identity provider that run the platform."""
 
     @model_validator(mode="after")
     def _pools_have_own_names(self) -> ClusterSpec:

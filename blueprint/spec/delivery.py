@@ -14,20 +14,30 @@ class Repository(Model):
     """Where the rendered tree is committed and what Argo CD follows."""
 
     url: str = Field(min_length=1)
+    """Where the tree is committed."""
     revision: str = "main"
+    """Branch or tag that Argo CD follows."""
     path: RelativePath = "rendered"
+    """Folder of the tree in the repository."""
 
 
 class DeliverySpec(Model):
-    """The body of a Delivery. `promotion` names clusters in the order in which a change reaches them."""
+    """The body of a Delivery."""
 
     repository: Repository
+    """Where the tree lives."""
     project: Name = "ai-platform"
+    """Argo CD project of the Applications."""
     namespace: Name = "argocd"
+    """Namespace of Argo CD."""
     promotion: tuple[tuple[Name, ...], ...] = ()
+    """Clusters by stage, in the order in which a change reaches them."""
     automated: bool = True
+    """Whether Argo CD syncs by itself; runs are always synced by hand."""
     signing_keys: tuple[str, ...] = ()
+    """GnuPG keys that may sign commits."""
     signers: tuple[Identity, ...] = ()
+    """Identities that may sign the tree."""
 
 
 class Delivery(Model):

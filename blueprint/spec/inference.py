@@ -51,15 +51,16 @@ RUNTIME_LORA: Final = "VLLM_ALLOW_RUNTIME_LORA_UPDATING"
 
 
 class Engine(Model):
-    """The vLLM that serves: the version decides flags and metrics, the image must be that version.
-
-    `args` are added to those that follow from the other fields.
-    """
+    """The vLLM that serves."""
 
     vllm: Version
+    """Version of vLLM; decides flags and metrics."""
     image: Image
+    """The image, which must be that version."""
     args: tuple[str, ...] = ()
+    """Further arguments of `vllm serve`; those that follow from other fields cannot be given."""
     env: dict[str, str] = {}
+    """Environment variables."""
 
     @model_validator(mode="after")
     def _leaves_what_follows(self) -> Engine:
@@ -77,19 +78,26 @@ class Engine(Model):
 class Shape(Model):
     """GPUs of one replica: tensorParallel x pipelineParallel; more than one node means a LeaderWorkerSet.
 
-    `shared_memory` is a part of `memory`: a quarter of it, at most 16Gi, unless given.
     With `profile` each replica runs on one MIG slice: a CUDA process sees a single MIG device, so there is no
     tensor parallelism over slices.
     """
 
     pool: Name
+    """The machines."""
     tensor_parallel: int = Field(default=1, ge=1)
+    """GPUs that share each layer."""
     pipeline_parallel: int = Field(default=1, ge=1)
+    """Groups of GPUs that share the layers."""
     nodes: int = Field(default=1, ge=1)
+    """Nodes of one replica."""
     profile: str | None = None
+    """MIG profile of a replica's one slice."""
     cpu: Cores = "8"
+    """Cores of each pod."""
     memory: Size
+    """Memory of each pod."""
     shared_memory: Size | None = None
+    """Size of `/dev/shm`, out of `memory`; a quarter of it, at most 16Gi, unless given."""
 
     @property
     def gpus_per_pod(self) -> int:
@@ -116,27 +124,39 @@ class Weights(Model):
     """
 
     claim: Name
+    """The volume claim in the team's namespace; services may share one."""
     path: RelativePath
+    """Folder of the model in the claim."""
     version: Annotated[LabelValue, Field(min_length=1)]
+    """Folder below `path`; a change rolls the service."""
     size: Size
+    """Size of the claim."""
     load_time: Duration = Field(default="5m", validate_default=True)
+    """How long a replica takes to load; bounds of probes and deadlines follow."""
 
 
 class Adapter(Model):
     """A LoRA adapter in a folder of the claim of the weights; each replica loads its own read-only copy."""
 
     name: Name
+    """The model name that a client asks for."""
     path: RelativePath
+    """Folder of the adapter in the claim."""
     rank: int = Field(default=16, ge=1, le=512)
+    """Rank of the adapter."""
 
 
 class Replicas(Model):
-    """How many, and what makes them more: `target` waiting requests, or requests per second, for each replica."""
+    """How many, and what makes them more."""
 
     min: int = Field(default=1, ge=1)
+    """Replicas without load."""
     max: int = Field(default=1, ge=1)
+    """Replicas under load."""
     scale_on: Literal["waiting-requests", "request-rate"] | None = None
+    """What is measured."""
     target: Rate | int | None = None
+    """Load of one replica: a number of waiting requests, or a rate such as `6/s`."""
 
     @model_validator(mode="after")
     def _ordered(self) -> Replicas:
@@ -155,9 +175,13 @@ class Quantile(Model):
     """One quantile of a latency and its bound; exactly one is given."""
 
     p50: Duration | None = None
+    """Bound that 50 % of requests meet."""
     p90: Duration | None = None
+    """Bound that 90 % of requests meet."""
     p95: Duration | None = None
+    """Bound that 95 % of requests meet."""
     p99: Duration | None = None
+    """Bound that 99 % of requests meet."""
 
     @model_validator(mode="after")
     def _one(self) -> Quantile:
@@ -167,13 +191,16 @@ class Quantile(Model):
 
 
 class Slo(Model):
-    """Promises. `first_token` and `latency` are upper bounds, `output_rate` is tokens per second that 95 % of
-    requests reach, `errors` the share of requests that may fail."""
+    """Promises: bounds on what clients see. At least one is given."""
 
     first_token: Quantile | None = None
+    """Time to the first token."""
     latency: Quantile | None = None
+    """Time to the whole answer."""
     output_rate: Rate | None = None
+    """Tokens a second that 95 % of requests reach."""
     errors: Percent | None = None
+    """Share of requests that may fail."""
 
     @model_validator(mode="after")
     def _promises_something(self) -> Slo:
@@ -186,8 +213,11 @@ class Rollout(Model):
     """A canary: shares of traffic in rising order; analysis runs at each step and aborts on a broken promise."""
 
     canary: tuple[Percent, ...] = Field(min_length=1)
+    """Shares of traffic in rising order, whole percents; 100% follows by itself."""
     pause: Duration = Field(default="5m", validate_default=True)
+    """Time at each share before it is judged."""
     abort_on: Literal["slo"] = "slo"
+    """What is judged."""
 
     @model_validator(mode="after")
     def _rises(self) -> Rollout:
@@ -201,32 +231,51 @@ class Rollout(Model):
 
 
 class Traffic(Model):
-    """Reach: the host is `<name>.<gateway domain>` unless given; `timeout` bounds one request."""
+    """How clients reach a service."""
 
     host: Host | None = None
+    """Host name; `<service>.<gateway domain>` unless given."""
     timeout: Duration = Field(default="10m", validate_default=True)
+    """Bound on one request."""
     clients: tuple[Name, ...] = ()
+    """Namespaces whose pods may call the service directly."""
 
 
 class InferenceServiceSpec(Model):
-    """The body of an InferenceService; `replicas_on` gives single clusters (a smaller stage) their own numbers."""
+    """The body of an InferenceService."""
 
     team: Name
+    """Whose service it is."""
     clusters: tuple[Name, ...] = Field(min_length=1)
+    """Where it runs."""
     model: str
+    """Name of the model, as its publisher writes it."""
     served_name: str | None = None
+    """The model name that a client asks for; `model` unless given."""
     engine: Engine
+    """The server."""
     gpus: Shape
+    """Machines of one replica."""
     weights: Weights
+    """The files of the model."""
     context: int | None = Field(default=None, ge=256)
+    """Longest request in tokens, prompt and answer; the model's own unless given."""
     adapters: tuple[Adapter, ...] = ()
+    """LoRA adapters, each served under its own name."""
     replicas: Replicas = Replicas()
+    """How many replicas."""
     replicas_on: dict[Name, Replicas] = {}
+    """Other numbers for single clusters."""
     slo: Slo | None = None
+    """What is promised; measured, alerted on and, with `rollout`, judged."""
     rollout: Rollout | None = None
+    """A canary; without it new versions roll."""
     traffic: Traffic = Traffic()
+    """How the service is reached."""
     drain: Duration = Field(default="2m", validate_default=True)
+    """Time for requests under way when a replica stops."""
     priority: Literal["low", "normal", "high"] = "high"
+    """Order in the queue."""
 
     def replicas_for(self, cluster: str) -> Replicas:
         """The replicas on one cluster: `replicas` unless `replicasOn` says otherwise."""

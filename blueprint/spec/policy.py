@@ -27,15 +27,20 @@ class Match(Model):
     resources: tuple[Annotated[str, Field(pattern=r"^[a-z0-9]+(\.[a-z0-9.\-]+)?(/[a-z]+)?$")], ...] = Field(
         min_length=1
     )
+    """Kinds, such as `pods` or `jobs.batch`."""
     operations: tuple[Literal["CREATE", "UPDATE", "DELETE"], ...] = Field(default=("CREATE", "UPDATE"), min_length=1)
+    """Verbs that are judged."""
     namespaces: Literal["tenants", "platform", "all"] = "tenants"
+    """Where."""
 
 
 class Variable(Model):
     """A named CEL expression that rules may use as `variables.<name>`."""
 
     name: str = Field(pattern=r"^[a-zA-Z_][a-zA-Z0-9_]*$")
+    """Used as `variables.<name>`."""
     expression: str
+    """CEL."""
 
 
 class Rule(Model):
@@ -46,31 +51,39 @@ class Rule(Model):
     """
 
     expression: str = Field(min_length=1)
+    """CEL that must be true."""
     message: Annotated[str, Field(pattern=r"^[^\r\n]+$")]
+    """What the refused person reads."""
 
 
 class Identity(Model):
     """Who may sign: the exact identity and its issuer; there is no default that accepts anybody."""
 
     subject: str = Field(min_length=1)
+    """The exact identity in the certificate."""
     issuer: str = Field(min_length=1)
+    """The exact issuer of the identity."""
 
 
 class SignatureTrust(Model):
-    """The TUF repository with the trusted keys of a Sigstore of one's own; `root` is its root.json in base64.
+    """The TUF repository with the trusted keys of a Sigstore of one's own.
 
     Kyverno reads one before it verifies any identity, so a cluster that cannot reach the public one needs this.
     """
 
     mirror: Url
+    """Address of the TUF repository."""
     root: Annotated[str, Field(pattern=r"^[A-Za-z0-9+/]+={0,2}$")]
+    """Its root.json in base64."""
 
 
 class ImageProvider(Model):
-    """The service that Gatekeeper asks about signatures; `ca_bundle` is the PEM of its authority in base64."""
+    """The service that Gatekeeper asks about signatures."""
 
     url: Annotated[Url, Field(pattern=r"^https://")]
+    """Address of the service."""
     ca_bundle: Annotated[str, Field(pattern=r"^[A-Za-z0-9+/]+={0,2}$")]
+    """PEM of its authority in base64."""
 
 
 class ImageGate(Model):
@@ -83,23 +96,36 @@ class ImageGate(Model):
     prefixes: tuple[Annotated[str, Field(pattern=r"^[a-z0-9.\-]+(:[0-9]+)?/[a-z0-9._/\-]*$")], ...] = Field(
         min_length=1
     )
+    """Images that are judged, such as `registry.example.com/`."""
     signers: tuple[Identity, ...] = Field(min_length=1)
+    """Who may have signed."""
     max_age: Duration | None = None
+    """How old the signature may be."""
     trust: SignatureTrust | None = None
+    """Keys of a Sigstore of one's own; Kyverno asks the public one without it."""
     provider: ImageProvider | None = None
+    """The service that Gatekeeper asks."""
 
 
 class PolicySpec(Model):
     """The body of a Policy: either `rules` or `images`."""
 
     description: str
+    """What it is for."""
     clusters: tuple[Name, ...] = ()
+    """Where it holds; everywhere when empty."""
     engines: tuple[Engine, ...] = ("ValidatingAdmissionPolicy",)
+    """Who enforces it."""
     action: Literal["Deny", "Audit", "Warn"] = "Deny"
+    """What happens to an object that breaks it."""
     match: Match | None = None
+    """What the rules judge."""
     variables: tuple[Variable, ...] = ()
+    """Named expressions for the rules."""
     rules: tuple[Rule, ...] = ()
+    """What must hold."""
     images: ImageGate | None = None
+    """Signatures that images must carry."""
 
     @model_validator(mode="after")
     def _one_thing(self) -> PolicySpec:

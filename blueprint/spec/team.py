@@ -13,8 +13,11 @@ class Member(Model):
     """A group of the identity provider, or one user or service account, and what it may do."""
 
     group: str | None = None
+    """A group of the identity provider."""
     user: str | None = None
+    """A user, or `system:serviceaccount:<namespace>:<name>`."""
     role: Literal["viewer", "developer", "lead"] = "developer"
+    """`viewer` reads, `developer` also runs jobs and enters pods, `lead` also changes claims, runtimes and rollouts."""
 
     @model_validator(mode="after")
     def _one_subject(self) -> Member:
@@ -24,21 +27,24 @@ class Member(Model):
 
 
 class Quota(Model):
-    """A share of one node pool on one cluster, in GPUs (or MIG slices of one profile).
-
-    `gpus` is nominal quota; `borrow` is how much more may be taken from the cohort, `lend` how much of the own
-    quota others may take while it is idle; absent means no limit. CPU and memory follow the GPUs in proportion
-    to the nodes of the pool unless they are given.
-    """
+    """A share of one node pool on one cluster, in GPUs (or MIG slices of one profile)."""
 
     cluster: Name
+    """The cluster of the pool."""
     pool: Name
+    """The node pool."""
     profile: str | None = None
+    """MIG profile, for a pool that is cut."""
     gpus: int = Field(ge=0)
+    """What is the team's own: whole GPUs, or slices of the profile."""
     borrow: int | None = Field(default=None, ge=0)
+    """How many more it may take from idle quota of others; no limit when absent."""
     lend: int | None = Field(default=None, ge=0)
+    """How many of its own others may take while they are idle; all when absent."""
     cpu: Cores | None = None
+    """Cores; in proportion to the GPUs of a node when absent."""
     memory: Size | None = None
+    """Memory; in proportion to the GPUs of a node when absent."""
 
     @model_validator(mode="after")
     def _lends_what_it_has(self) -> Quota:
@@ -51,12 +57,19 @@ class TeamSpec(Model):
     """The body of a Team."""
 
     namespace: Name | None = None
+    """The team's namespace; its own name unless given."""
     members: tuple[Member, ...] = Field(min_length=1)
+    """Who belongs to the team."""
     quotas: tuple[Quota, ...] = Field(min_length=1)
+    """Shares of node pools. The order is the order in which Kueue tries the flavors of a queue."""
     weight: int = Field(default=1, ge=1, le=100)
+    """Share of idle machines, relative to the other teams."""
     queueing: Literal["BestEffortFIFO", "StrictFIFO"] = "BestEffortFIFO"
+    """`StrictFIFO` holds the queue behind a run that does not fit, `BestEffortFIFO` lets later ones pass."""
     max_pods: int = Field(default=200, ge=1)
+    """Pods in the namespace at once."""
     storage: Size = "10Ti"
+    """Sum of all volume claims of the namespace."""
 
 
 class Team(Model):

@@ -10,33 +10,40 @@ from blueprint.spec.base import API_VERSION, AbsolutePath, Cores, Duration, Imag
 
 
 class Dataset(Model):
-    """A claim that is mounted read-only; with `size` the claim is rendered, without it must exist."""
+    """A volume claim that is mounted read-only."""
 
     name: Name
+    """Name of the volume in the pod."""
     claim: Name
+    """The volume claim in the team's namespace."""
     path: AbsolutePath
+    """Where it is mounted, read-only."""
     size: Size | None = None
+    """Renders the claim; without it the claim must exist."""
 
 
 class Checkpoint(Model):
     """Where and how often a run saves; it compiles to a claim, arguments, grace period and restart policy."""
 
     path: AbsolutePath = "/checkpoints"
+    """Where the run saves; also `CHECKPOINT_DIR`."""
     size: Size = "100Gi"
+    """Size of the claim `<run>-checkpoints`."""
     every_steps: int = Field(default=500, ge=1)
+    """How often the run saves; handed to it as `CHECKPOINT_EVERY_STEPS`."""
     grace: Duration = Field(default="5m", validate_default=True)
+    """Time to save when the run is stopped."""
 
 
 class Placement(Model):
-    """Topology wishes, kept apart.
-
-    `required` must hold for each group of `group_size` pods (all pods when absent); `preferred` is tried for the
-    whole run and given up where it does not fit.
-    """
+    """Topology wishes: what must hold, and what is tried."""
 
     required: Literal["block", "rack", "host"] | None = None
+    """Every pod of a group (of the run without `groupSize`) in one such place, or the run waits."""
     preferred: Literal["block", "rack", "host"] | None = None
+    """Tried for the whole run, and given up where it does not fit."""
     group_size: int | None = Field(default=None, ge=1)
+    """Pods of a group; divides `nodes`."""
 
 
 class TrainingJobSpec(Model):
@@ -46,24 +53,43 @@ class TrainingJobSpec(Model):
     """
 
     team: Name
+    """Whose run it is."""
     clusters: tuple[Name, ...] = Field(min_length=1)
+    """Where it runs: one run on each."""
     api: Literal["PyTorchJob", "TrainJob"] = "PyTorchJob"
+    """The kind that is rendered."""
     pool: Name
+    """The machines."""
     nodes: int = Field(default=1, ge=1)
+    """Number of pods."""
     gpus: int = Field(default=1, ge=0)
+    """GPUs of each pod."""
     cpu: Cores = "8"
+    """Cores of each pod."""
     memory: Size
+    """Memory of each pod."""
     shared_memory: Size = "16Gi"
+    """Size of `/dev/shm` in each pod; counts as memory of the pod."""
     placement: Placement = Placement()
+    """Where the pods stand to each other."""
     priority: Literal["low", "normal", "high"] = "normal"
+    """Order in the queue."""
     image: Image
+    """The image of all pods."""
     command: tuple[str, ...] = ()
+    """Replaces the entry point of the image."""
     args: tuple[str, ...] = ()
+    """Arguments."""
     env: dict[str, str] = {}
+    """Environment variables."""
     datasets: tuple[Dataset, ...] = ()
+    """Data, mounted read-only."""
     checkpoint: Checkpoint | None = None
+    """Where the run saves; without it a run that is stopped starts over."""
     max_runtime: Duration | None = None
+    """The run fails after that time."""
     retries: int = Field(default=3, ge=0)
+    """How often a failed run is started again."""
 
     @model_validator(mode="after")
     def _groups_divide(self) -> TrainingJobSpec:

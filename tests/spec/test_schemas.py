@@ -96,5 +96,16 @@ def test_the_kind_decides_what_an_editor_complains_of(any_spec: jsonschema_rs.Va
 
 
 def test_names_in_descriptions_are_those_that_people_write() -> None:
-    assert b"deviceClass`" in schemas.files()["cluster.schema.json"]
-    assert b"device_class" not in schemas.files()["cluster.schema.json"]
+    assert b"maxAge`" in schemas.files()["policy.schema.json"]
+    assert b"max_age" not in schemas.files()["policy.schema.json"]
+
+
+def test_every_field_says_what_it_means() -> None:
+    silent = [
+        f"{kind}: {part}.{field}"
+        for kind in KINDS
+        for part, definition in schemas.schemas()[kind.lower()]["$defs"].items()
+        for field, value in definition.get("properties", {}).items()
+        if "description" not in value
+    ]
+    assert not silent, "write a text below the field in blueprint/spec"
