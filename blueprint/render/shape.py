@@ -104,7 +104,8 @@ class _Scanner:
         dashes = _DASHES.match(text, at)
         first = dashes.end() if dashes else at
         # Behind `- key: |` that is the column of the key, behind `- |` the column of the last dash.
-        return first, max(text.rfind("-", 0, first), 0) if text[first : first + 1] in ("|", ">") else first
+        column = max(text.rfind("-", 0, first), 0) if text[first : first + 1] in ("|", ">") else first
+        return first, column - text.count(_TAG, 0, column)
 
     def _quoted(self, text: str, at: int, _column: int, number: int) -> Generator[Fault, None, int]:
         """Pass the rest of a quoted scalar; it may go on in the next line."""
@@ -146,6 +147,7 @@ class _Scanner:
 
     def _in_block(self, text: str) -> bool:
         """Whether the line is text of a literal block; learns the block's indent from its first line."""
+        text = text.replace(_TAG, "")
         indent = len(text) - len(text.lstrip(" "))
         if self.parent is not None:
             if not text.strip():

@@ -132,10 +132,12 @@ class Templates:
             raise TemplateProblem(_problem("TPL107", too_deep, whole, source)) from None
         except TypeError:
             raise TemplateProblem(
-                _problem("TPL108", "a key is a map, no string", whole, source, "quote the key")
+                _problem("TPL108", "a key is a list of maps, no string", whole, source, "quote the key")
             ) from None
         except _NoKey as error:
-            message = f"the key {error.args[0]!r} under {_above(body, error.args[0])} is no string"
+            key = error.args[0]
+            shown = "a map or a list" if isinstance(key, tuple | frozenset) else repr(key)
+            message = f"the key {shown} under {_above(body, key)} is no string"
             raise TemplateProblem(_problem("TPL108", message, whole, source, "quote the key")) from None
         shapes = {dict: "an empty map", list: "a list or several documents", type(None): "nothing"}
         message = f"the template renders {shapes.get(type(body), 'a single value')}, not one map"
@@ -302,7 +304,10 @@ def _repeated_key(text: str) -> int:
     """The line of the first key that is written twice in one map; 0 where there is none."""
     import yaml
 
-    stack = [yaml.compose(text, yaml.CSafeLoader)]
+    try:
+        stack = [yaml.compose(text, yaml.CSafeLoader)]
+    except yaml.YAMLError:
+        return 0
     while stack:
         node = stack.pop()
         if isinstance(node, yaml.SequenceNode):

@@ -34,6 +34,7 @@ BAD = [
     ("{% if true %}\n{% if true %}\na: '{{ a }}'\n{% endif %}\n{% endif %}", "TPL109", 3),
     ("{% for a in as %}\n- '{{ a }}'\n{% endfor %}", "TPL109", 2),
     ('a: 1\n:#"k": |\n  {{ a }}', "TPL109", 3),
+    ("a: >\n  {% if x %}  b: # {% endif %}{{ c }}", "TPL109", 2),
     ("a: yes", "TPL110", 1),
     ("a: 1\non: [push]", "TPL110", 2),
     ("a: [1, no]", "TPL110", 1),

@@ -7,11 +7,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+import yaml
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from blueprint.errors import UsageError
 from blueprint.finding import Source
+from blueprint.render import templates as templates_module
 from blueprint.render.templates import SUFFIX, TemplateProblem, Templates, shipped_folder
 from tests.render.strings import NASTY, nasty_text
 
@@ -248,7 +250,9 @@ BAD = [
     ("a", {}, "TPL108", 0, "a single value"),
     ("{}", {}, "TPL108", 0, "an empty map"),
     ("a:\n  {{ x }}: 1\n", {"x": 8}, "TPL108", 0, "key 8 under a is no string"),
-    ("a: 1\n? {{ x }}\n: 2", {"x": {"b": 1}}, "TPL108", 0, "a key is a map"),
+    ("a: 1\n? {{ x }}\n: 2", {"x": {"b": 1}}, "TPL108", 0, "a map or a list under the top is no string"),
+    ("a: 1\n? {{ x }}\n: 2", {"x": [{"b": 1}]}, "TPL108", 0, "no string"),
+    ("a:\na:\n? \u2028  \n  @\n", {}, "TPL107", 0, "no YAML"),
     ("a: {{ 1 + x }}", {"x": "b"}, "TPL114", 1, "TypeError"),
     ("a: 1\nb: {{ 1 / 0 }}", {}, "TPL114", 2, "ZeroDivisionError"),
 ]
@@ -323,3 +327,58 @@ def test_check_reads_all_templates_without_values(desk):
 def test_our_own_templates_are_well_formed():
     assert Templates().check() == []
     assert shipped_folder().is_dir()
+
+
+def _strings(value):
+    if isinstance(value, dict):
+        for key, child in value.items():
+            yield key
+            yield from _strings(child)
+    elif isinstance(value, list):
+        for child in value:
+            yield from _strings(child)
+    elif isinstance(value, str):
+        yield value
+
+
+PIECES = [
+    "{{ x }}",
+    "\n",
+    "a: ",
+    "- ",
+    "  ",
+    '"',
+    "'",
+    "|\n ",
+    ">\n  ",
+    "{",
+    "}",
+    "[",
+    "]",
+    ", ",
+    ": ",
+    " # ",
+    "#",
+    "z",
+    ":",
+    "? ",
+]
+PIECES += ["{% if x %}", "{% else %}", "{% endif %}", '"k": ', "''", "\\", "---", "/", "{{", "{%", "{#", "&b ", "\t"]
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=300)
+@given(st.lists(st.sampled_from(PIECES), max_size=14).map("".join))
+def test_any_template_fails_cleanly_or_keeps_the_value_whole(tmp_path_factory, text):
+    folder = tmp_path_factory.mktemp("t")
+    (folder / f"T{SUFFIX}").write_text(f"a: {text}")
+    value = "'§\": , ] } # {{ - \n\\"
+    try:
+        rendered = Templates([], shipped=folder).render("T", x=value)
+    except TemplateProblem:
+        return
+    assert all(found == value for found in _strings(rendered) if "§" in found)
+
+
+def test_every_code_has_its_row():
+    rows = yaml.safe_load((Path(templates_module.__file__).parents[1] / "catalog/data/rules/tpl.yaml").read_text())
+    assert {code for _, _, code, _, _ in BAD} <= {row["code"] for row in rows}
