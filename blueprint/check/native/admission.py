@@ -1,7 +1,7 @@
 """Admission policies, their bindings and webhooks.
 
-Source: k8s.io/kubernetes@v1.35.4 pkg/apis/admissionregistration/validation/validation.go. CEL expressions are
-only looked at for being there.
+Source: k8s.io/kubernetes@v1.35.4 pkg/apis/admissionregistration/validation/validation.go. What is looked at in
+CEL expressions says expressions.py.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import re
 from urllib.parse import urlsplit
 
 from blueprint.check import forms
+from blueprint.check.native.expressions import expression
 from blueprint.check.native.problems import Problems, label_selector, port_number
 from blueprint.check.shapes import Body, items, mapping, maps, number, text, texts
 
@@ -25,9 +26,18 @@ _RESERVED = frozenset(
 )
 
 
+_REQUEST = ("object", "oldObject", "request", "authorizer")
+
+
 def policy(problems: Problems, body: Body) -> None:
     """NAT603 for a ValidatingAdmissionPolicy."""
     spec = mapping(body.get("spec"))
+    known: tuple[str, ...] = (*_REQUEST, "namespaceObject")
+    if spec.get("paramKind") is not None:
+        known = (*known, "params")
+    before = known
+    if items(spec.get("variables")):
+        known = (*known, "variables")
     if spec.get("failurePolicy") is not None:
         problems.choice("NAT603", "spec.failurePolicy", spec["failurePolicy"], _FAILURE, True)
     if spec.get("paramKind") is not None:
@@ -38,23 +48,18 @@ def policy(problems: Problems, body: Body) -> None:
         _match(problems, "NAT603", "spec.matchConstraints", mapping(spec["matchConstraints"]))
         if not items(mapping(spec["matchConstraints"]).get("resourceRules")):
             problems.add("NAT603", "spec.matchConstraints", "at least one of resourceRules must be given")
-    _conditions(problems, "NAT603", "spec.matchConditions", spec.get("matchConditions"))
+    _conditions(problems, "NAT603", "spec.matchConditions", spec.get("matchConditions"), before)
     for index, variable in enumerate(maps(spec.get("variables"))):
         name = text(variable.get("name"))
         if not _IDENTIFIER.fullmatch(name) or name in _RESERVED:
             problems.add("NAT603", f"spec.variables[{index}].name", f"{name!r} is no CEL identifier")
-        _filled(problems, "NAT603", f"spec.variables[{index}].expression", variable.get("expression"))
+        expression(problems, "NAT603", f"spec.variables[{index}].expression", variable.get("expression"), known)
     validations, audits = maps(spec.get("validations")), maps(spec.get("auditAnnotations"))
     if not validations and not audits:
         problems.add("NAT603", "spec", "validations or auditAnnotations must be given")
     for index, validation in enumerate(validations):
-        _validation(problems, f"spec.validations[{index}]", validation)
-    _audits(problems, audits, text(mapping(body.get("metadata")).get("name")))
-
-
-def _filled(problems: Problems, code: str, path: str, value: object) -> None:
-    if isinstance(value, str) and not value.strip():
-        problems.add(code, path, "the expression is empty")
+        _validation(problems, f"spec.validations[{index}]", validation, known)
+    _audits(problems, audits, text(mapping(body.get("metadata")).get("name")), known)
 
 
 def _parameter_kind(problems: Problems, kind: Body) -> None:
@@ -66,18 +71,18 @@ def _parameter_kind(problems: Problems, kind: Body) -> None:
         problems.add("NAT603", "spec.paramKind.kind", f"{kind.get('kind')!r} is no kind")
 
 
-def _validation(problems: Problems, at: str, validation: Body) -> None:
-    _filled(problems, "NAT603", f"{at}.expression", validation.get("expression"))
+def _validation(problems: Problems, at: str, validation: Body, known: tuple[str, ...]) -> None:
+    expression(problems, "NAT603", f"{at}.expression", validation.get("expression"), known)
     message = validation.get("message")
     if isinstance(message, str) and message and (not message.strip() or re.search(r"[\r\n]", message.strip())):
         problems.add("NAT603", f"{at}.message", "the message must be one line")
     if validation.get("messageExpression"):
-        _filled(problems, "NAT603", f"{at}.messageExpression", validation["messageExpression"])
+        expression(problems, "NAT603", f"{at}.messageExpression", validation["messageExpression"], known)
     if validation.get("reason") is not None:
         problems.choice("NAT603", f"{at}.reason", validation["reason"], _REASONS, True)
 
 
-def _audits(problems: Problems, audits: list[Body], name: str) -> None:
+def _audits(problems: Problems, audits: list[Body], name: str, known: tuple[str, ...]) -> None:
     if len(audits) > 20:
         problems.add("NAT603", "spec.auditAnnotations", "no more than 20 audit annotations")
     seen: set[str] = set()
@@ -88,7 +93,7 @@ def _audits(problems: Problems, audits: list[Body], name: str) -> None:
         if key in seen:
             problems.add("NAT603", f"{here}.key", f"key {key!r} is given twice")
         seen.add(key)
-        _filled(problems, "NAT603", f"{here}.valueExpression", audit.get("valueExpression"))
+        expression(problems, "NAT603", f"{here}.valueExpression", audit.get("valueExpression"), known)
 
 
 def _match(problems: Problems, code: str, at: str, match: Body) -> None:
@@ -130,7 +135,8 @@ def _rule(problems: Problems, code: str, at: str, rule: Body) -> None:
 def _resources(problems: Problems, code: str, at: str, resources: list[str]) -> None:
     if len(resources) > 1 and "*/*" in resources:
         problems.add(code, at, "'*/*' excludes other resources")
-    if "*" in resources and any(name and "/" not in name and name != "*" for name in resources):
+    plain = [name for name in resources if name and "/" not in name]
+    if "*" in plain and plain[-1] != "*":  # the server looks at the last one only
         problems.add(code, at, "'*' excludes other resources without subresource")
     whole: set[str] = set()
     everywhere: set[str] = set()
@@ -146,7 +152,7 @@ def _resources(problems: Problems, code: str, at: str, resources: list[str]) -> 
             everywhere.add(part)
 
 
-def _conditions(problems: Problems, code: str, at: str, value: object) -> None:
+def _conditions(problems: Problems, code: str, at: str, value: object, known: tuple[str, ...]) -> None:
     seen: set[str] = set()
     conditions = maps(value)
     if len(conditions) > 64:
@@ -158,7 +164,7 @@ def _conditions(problems: Problems, code: str, at: str, value: object) -> None:
         if isinstance(name, str) and name in seen:
             problems.add(code, f"{at}[{index}].name", f"condition {name!r} is given twice")
         seen.add(text(name))
-        _filled(problems, code, f"{at}[{index}].expression", condition.get("expression"))
+        expression(problems, code, f"{at}[{index}].expression", condition.get("expression"), known)
 
 
 def binding(problems: Problems, body: Body) -> None:
@@ -222,7 +228,7 @@ def webhooks(problems: Problems, body: Body) -> None:
             label_selector(problems, "NAT605", f"{here}.{field}", hook.get(field))
         _versions(problems, f"{here}.admissionReviewVersions", hook.get("admissionReviewVersions"))
         _client(problems, f"{here}.clientConfig", mapping(hook.get("clientConfig")))
-        _conditions(problems, "NAT605", f"{here}.matchConditions", hook.get("matchConditions"))
+        _conditions(problems, "NAT605", f"{here}.matchConditions", hook.get("matchConditions"), _REQUEST)
 
 
 _HOOK = {

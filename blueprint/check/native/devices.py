@@ -1,12 +1,13 @@
 """Device claims, their templates and device classes (dynamic resource allocation, resource.k8s.io/v1).
 
-Source: k8s.io/kubernetes@v1.35.4 pkg/apis/resource/validation/validation.go, pkg/apis/resource/types.go (limits). CEL
-expressions are only looked at for being there and for their length.
+Source: k8s.io/kubernetes@v1.35.4 pkg/apis/resource/validation/validation.go, pkg/apis/resource/types.go (limits). What
+is looked at in CEL expressions says expressions.py.
 """
 
 from __future__ import annotations
 
 from blueprint.check import forms
+from blueprint.check.native.expressions import expression
 from blueprint.check.native.problems import Problems, labels
 from blueprint.check.shapes import Body, items, mapping, maps, number, text
 
@@ -111,9 +112,11 @@ def _selectors(problems: Problems, code: str, at: str, value: object) -> None:
         if selector.get("cel") is None:
             problems.add(code, f"{at}[{index}]", "a selector needs cel")
             continue
-        expression = mapping(selector["cel"]).get("expression")
-        if isinstance(expression, str) and not 0 < len(expression.strip()) <= len(expression) <= _LONGEST_EXPRESSION:
-            problems.add(code, f"{at}[{index}].cel.expression", f"must have 1 to {_LONGEST_EXPRESSION:,} characters")
+        written, here = mapping(selector["cel"]).get("expression"), f"{at}[{index}].cel.expression"
+        if isinstance(written, str) and len(written) > _LONGEST_EXPRESSION:
+            problems.add(code, here, f"no more than {_LONGEST_EXPRESSION:,} characters")
+        else:
+            expression(problems, code, here, written, ("device",))
 
 
 def _references(problems: Problems, at: str, value: object, known: dict[str, set[str]]) -> None:

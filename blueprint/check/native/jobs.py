@@ -13,6 +13,7 @@ from blueprint.check.native.cron import schedule_problem
 from blueprint.check.native.pods import pod_template
 from blueprint.check.native.problems import Problems, label_selector
 from blueprint.check.shapes import Body, items, mapping, maps, number, text
+from blueprint.finding import Confidence
 
 _ACTIONS = ("Count", "FailIndex", "FailJob", "Ignore")
 _STATUSES = ("True", "False", "Unknown")
@@ -187,10 +188,12 @@ def cron_job(problems: Problems, body: Body) -> None:
         "NAT204", "spec", spec, "startingDeadlineSeconds", "successfulJobsHistoryLimit", "failedJobsHistoryLimit"
     )
     zone = spec.get("timeZone")
-    if isinstance(zone, str) and not _known_zone(zone):
-        problems.add(
-            "NAT206", "spec.timeZone", f"{zone!r} is no name of a time zone", "write one such as Europe/Berlin"
-        )
+    if isinstance(zone, str):
+        fix = "write one such as Europe/Berlin"
+        if not _named_like_zone(zone):
+            problems.add("NAT206", "spec.timeZone", f"{zone!r} is no name of a time zone", fix)
+        elif not _known_zone(zone):
+            problems.add("NAT206", "spec.timeZone", f"no time zone is called {zone!r}", fix, Confidence.LIKELY)
     if spec.get("concurrencyPolicy"):
         problems.choice("NAT206", "spec.concurrencyPolicy", spec["concurrencyPolicy"], ("Allow", "Forbid", "Replace"))
     inner = mapping(mapping(spec.get("jobTemplate")).get("spec"))

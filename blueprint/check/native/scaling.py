@@ -32,8 +32,11 @@ def autoscaler(problems: Problems, body: Body) -> None:
         problems.add("NAT504", "spec.maxReplicas", f"maxReplicas {most} is below minReplicas {least}")
     target = mapping(spec.get("scaleTargetRef"))
     reference(problems, "spec.scaleTargetRef", target)
-    if target and "/" not in text(target.get("apiVersion")):
-        problems.add("NAT504", "spec.scaleTargetRef.apiVersion", "apiVersion must name an API group, as apps/v1")
+    if target and not all(text(target.get("apiVersion")).partition("/")[:2]):
+        problems.add("NAT504", "spec.scaleTargetRef", "apiVersion must name an API group, as apps/v1 does")
+    share = number(spec.get("targetCPUUtilizationPercentage"))
+    if share is not None and share < 1:
+        problems.add("NAT504", "spec.targetCPUUtilizationPercentage", f"{share} must be more than 0")
     for index, metric in enumerate(maps(spec.get("metrics"))):
         _metric(problems, f"spec.metrics[{index}]", metric)
     behaviour = mapping(spec.get("behavior"))
