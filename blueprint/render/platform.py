@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from blueprint.catalog.schemas import SchemaPack
 from blueprint.finding import Finding
 from blueprint.objects import Manifest
-from blueprint.render import delivery, health, queues, tenancy, training
+from blueprint.render import delivery, health, observability, queues, serving, tenancy, training
 from blueprint.render.drift import ignored, with_drift
 from blueprint.render.emit import emit
 from blueprint.render.names import file_names
@@ -23,7 +23,7 @@ from blueprint.spec import Cluster, Document, Platform
 Family = Callable[[Site], Iterator[Item]]
 
 #: Every family of objects; the order of this list does not matter.
-FAMILIES: tuple[Family, ...] = (tenancy.items, queues.items, training.items)
+FAMILIES: tuple[Family, ...] = (tenancy.items, queues.items, training.items, serving.items, observability.items)
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +57,7 @@ def render(platform: Platform, document: Document[Cluster], templates: Templates
     site = Site(platform, document, platform.deliveries[0], templates)
     findings: list[Finding] = []
     items = with_drift(_collect(site, findings))
+    findings += site.problems
     ordered = order(items, health.gates(), outside(site))
     findings += ordered.findings
     folders: dict[str, list[Manifest]] = {application.name: [] for application in ordered.applications}
@@ -64,6 +65,7 @@ def render(platform: Platform, document: Document[Cluster], templates: Templates
     for placed in ordered.items:
         held[placed.application].append(placed.item)
         folders[placed.application].append(annotated(placed.item.manifest, placed.wave, placed.item.drift))
+    plain: dict[str, str] = {}
     differences = {application: ignored(inside) for application, inside in held.items()}
     findings += [finding for difference in differences.values() for finding in difference.findings]
     try:
@@ -71,6 +73,7 @@ def render(platform: Platform, document: Document[Cluster], templates: Templates
             delivery.root_objects(site, ordered.applications, ordered.items, differences, pack)
         )
         folders[delivery.BOOTSTRAP_FOLDER] = list(delivery.bootstrap_objects(site))
+        plain = {f"{cluster}/{path}": text for files in FILES for path, text in files(site)}
     except TemplateProblem as problem:
         findings.append(problem.finding)
     files = [file for folder, manifests in folders.items() for file in _files(cluster, folder, manifests)]
@@ -78,6 +81,7 @@ def render(platform: Platform, document: Document[Cluster], templates: Templates
         cluster,
         tuple(sorted(files, key=lambda file: file.path)),
         ordered.applications,
+        plain,
         findings=tuple(dict.fromkeys(findings)),
     )
 

@@ -243,7 +243,8 @@ def _configuration(site: Site) -> Item:
         "KueueConfiguration",
         source=site.document.source,
         team_label=TEAM_LABEL,
-        pods_ready=f"{int(max([600.0, *(2 * load for load in loads)]) // 60)}m",
+        # A served model may wait ten minutes for its weights, and needs its time to compile.
+        pods_ready=f"{int((900 + 2 * max(loads, default=0.0)) // 60)}m",
         frameworks=sorted(frameworks),
         fair_sharing=spec.fair_sharing,
         mappings=mappings,

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
-from blueprint.finding import Ref, Source
+from blueprint.finding import Finding, Ref, Source
 from blueprint.objects import Manifest
+from blueprint.render.canonical import canonical
 from blueprint.render.plan import Item
 from blueprint.render.templates import Templates
 from blueprint.spec import Cluster, Delivery, Document, Platform
@@ -21,13 +22,19 @@ class Site:
     """What a family of objects is rendered from.
 
     A family is a function `items(site) -> Iterator[Item]`: it reads the platform, does the arithmetic in Python and
-    calls `item` for each object. Templates hold the shape, never arithmetic.
+    calls `item` for each object. Templates hold the shape, never arithmetic. What a family notices on the way it tells
+    `problem`; the findings gather in `problems`.
     """
 
     platform: Platform
     document: Document[Cluster]
     delivery: Document[Delivery]
     templates: Templates
+    problems: list[Finding] = field(default_factory=list, compare=False, repr=False)
+
+    def problem(self, finding: Finding) -> None:
+        """Note a wish that this cluster cannot meet as it was written."""
+        self.problems.append(finding)
 
     @property
     def cluster(self) -> Cluster:
@@ -54,4 +61,4 @@ class Site:
         (a service account, a queue, a claim) is found by `blueprint.catalog.references`.
         """
         body = self.templates.render(template, source=source, **values)
-        return Item(manifest=Manifest(body, source), application=application, needs=tuple(needs))
+        return Item(manifest=Manifest(canonical(body), source), application=application, needs=tuple(needs))
