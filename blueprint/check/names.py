@@ -160,11 +160,11 @@ def derived_names(manifest: Manifest, name: str) -> Iterator[tuple[str, int, str
 def _namespace(manifest: Manifest, metadata: Body, kind: Kind | None, add: _Add) -> None:
     namespace = metadata.get("namespace")
     if isinstance(namespace, str) and namespace:
-        if problem := forms.label_1123(namespace):
-            add("NAM103", "metadata.namespace", f"namespace {namespace!r} {problem}")
         if kind is not None and not kind.namespaced:
             message = f"a {manifest.kind} lives in no namespace; {namespace} is ignored"
             add("NAM203", "metadata.namespace", message, "remove it", Confidence.STYLE, Severity.NOTE)
+        elif problem := forms.label_1123(namespace):
+            add("NAM103", "metadata.namespace", f"namespace {namespace!r} {problem}")
     if manifest.kind == "Namespace" and manifest.api_version == "v1":
         name = text(metadata.get("name"))
         table = _table()
