@@ -1,0 +1,83 @@
+"""Delivery: projects that allow what they hold, Applications in waves, and the root."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from blueprint.catalog.schemas import SchemaPack
+from tests.render.worlds import PLAIN, World, cluster, job, team
+
+QUOTA = "[{cluster: here, pool: gpu, gpus: 8}]"
+
+
+def world(folder: Path, **spec: str) -> World:
+    return World(folder, cluster(f"[{PLAIN}]", **spec), team(QUOTA), job(pool="gpu"))
+
+
+def test_the_project_allows_exactly_what_is_rendered(tmp_path: Path) -> None:
+    rendered, pack = world(tmp_path), SchemaPack.shipped()
+    project = rendered.get("AppProject", "ai-platform")["spec"]
+    cluster_wide = {(row["group"], row["kind"]) for row in project["clusterResourceWhitelist"]}
+    namespaced = {(row["group"], row["kind"]) for row in project["namespaceResourceWhitelist"]}
+    held = [file.manifest for file in rendered.cluster.files if file.application not in ("argocd", "bootstrap")]
+    for manifest in held:
+        kind = pack.kind(manifest.api_version, manifest.kind)
+        assert kind is not None
+        key = (manifest.ref.group, manifest.ref.kind)
+        assert key in (namespaced if kind.namespaced else cluster_wide)
+    assert len(cluster_wide) + len(namespaced) == len({(m.ref.group, m.ref.kind) for m in held})
+    assert {row["namespace"] for row in project["destinations"]} == {m.ref.namespace for m in held if m.ref.namespace}
+    assert ("", "Secret") not in namespaced
+
+
+def test_applications_point_at_their_folder_and_come_in_waves(tmp_path: Path) -> None:
+    rendered = world(tmp_path)
+    applications = rendered.all("Application")
+    folders = {file.path.split("/")[1] for file in rendered.cluster.files}
+    for name, body in applications.items():
+        assert body["spec"]["source"]["path"].startswith("rendered/here/")
+        assert body["spec"]["source"]["path"].split("/")[2] in folders
+        assert "ServerSideApply=true" in body["spec"]["syncPolicy"]["syncOptions"], name
+
+    def wave(name: str) -> int:
+        return int(applications[name]["metadata"]["annotations"].get("argocd.argoproj.io/sync-wave", "0"))
+
+    assert wave("queues") < wave("team-alpha") < wave("runs-alpha")
+    assert wave("access") < wave("team-alpha")
+
+
+def test_the_root_may_write_projects_and_applications_only(tmp_path: Path) -> None:
+    project = world(tmp_path).get("AppProject", "ai-platform-root")["spec"]
+    assert project["clusterResourceWhitelist"] == []
+    assert {row["kind"] for row in project["namespaceResourceWhitelist"]} == {"AppProject", "Application", "ConfigMap"}
+    assert [row["namespace"] for row in project["destinations"]] == ["argocd"]
+
+
+def test_one_argocd_for_several_clusters_keeps_names_apart(tmp_path: Path) -> None:
+    own = world(tmp_path / "own")
+    central = world(tmp_path / "central", server="https://here.example.com:6443")
+    assert "queues" in own.all("Application")
+    assert "here-queues" in central.all("Application")
+    assert "ai-platform-here" in central.all("AppProject")
+
+    def place(rendered: World) -> str:
+        return next(f.application for f in rendered.cluster.files if f.manifest.ref.name == "argocd-cm")
+
+    assert place(own) == "argocd"
+    assert place(central) == "bootstrap"
+
+
+def test_argocd_learns_to_judge_applications_and_queues(tmp_path: Path) -> None:
+    config = world(tmp_path).get("ConfigMap", "argocd-cm")
+    assert "resource.customizations.health.argoproj.io_Application" in config["data"]
+    assert "resource.customizations.health.kueue.x-k8s.io_ClusterQueue" in config["data"]
+    assert "Prune=false" in config["metadata"]["annotations"]["argocd.argoproj.io/sync-options"]
+
+
+def test_without_automation_nothing_syncs_by_itself(tmp_path: Path) -> None:
+    delivery = (
+        "apiVersion: platform.blueprint/v1alpha1\nkind: Delivery\nmetadata: {name: delivery}\n"
+        "spec: {repository: {url: https://git.example.com/x.git}, automated: false}\n"
+    )
+    rendered = World(tmp_path, cluster(f"[{PLAIN}]"), team(QUOTA), delivery=delivery)
+    assert all("automated" not in body["spec"]["syncPolicy"] for body in rendered.all("Application").values())
