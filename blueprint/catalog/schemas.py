@@ -16,6 +16,7 @@ from typing import Any
 import orjson
 
 from blueprint.catalog import crds
+from blueprint.catalog.constraints import constraint_crd
 from blueprint.catalog.crds import Json, Path, Schema
 from blueprint.errors import EnvironmentLacks
 from blueprint.objects import Manifest
@@ -205,14 +206,18 @@ class SchemaPack:
     def with_crds(self, manifests: Iterable[Manifest]) -> SchemaPack:
         """A pack that also knows the kinds of the CustomResourceDefinitions among `manifests`; theirs win.
 
-        A CRD that is too broken to read is left out: its own validation reports it.
+        A ConstraintTemplate counts as the CRD that Gatekeeper makes of it. What is too broken to read is left out: its
+        own validation reports it.
         """
         rows: dict[tuple[str, str], Mapping[str, Any]] = {}
         for manifest in manifests:
-            if manifest.kind != "CustomResourceDefinition" or manifest.api_version != "apiextensions.k8s.io/v1":
+            kind = (manifest.api_version, manifest.kind)
+            template = kind == ("templates.gatekeeper.sh/v1", "ConstraintTemplate")
+            if not template and kind != ("apiextensions.k8s.io/v1", "CustomResourceDefinition"):
                 continue
             try:
-                found = list(crds.records(manifest.body, self._object_meta()))
+                body = constraint_crd(manifest.body) if template else manifest.body
+                found = list(crds.records(body, self._object_meta()))
             except (KeyError, TypeError, AttributeError):
                 continue
             rows |= {(row["apiVersion"], row["kind"]): row for row in found}

@@ -8,7 +8,18 @@ from dataclasses import dataclass, field
 from blueprint.catalog.schemas import SchemaPack
 from blueprint.finding import Finding
 from blueprint.objects import Manifest
-from blueprint.render import delivery, health, observability, queues, serving, tenancy, training
+from blueprint.render import (
+    audit,
+    backup,
+    delivery,
+    health,
+    observability,
+    policies,
+    queues,
+    serving,
+    tenancy,
+    training,
+)
 from blueprint.render.drift import ignored, with_drift
 from blueprint.render.emit import emit
 from blueprint.render.names import file_names
@@ -23,7 +34,18 @@ from blueprint.spec import Cluster, Document, Platform
 Family = Callable[[Site], Iterator[Item]]
 
 #: Every family of objects; the order of this list does not matter.
-FAMILIES: tuple[Family, ...] = (tenancy.items, queues.items, training.items, serving.items, observability.items)
+FAMILIES: tuple[Family, ...] = (
+    backup.items,
+    observability.items,
+    policies.items,
+    queues.items,
+    serving.items,
+    tenancy.items,
+    training.items,
+)
+
+#: Files of a cluster that are no objects, as path below its folder and text: Argo CD never looks at them.
+FILES: tuple[Callable[[Site], Iterator[tuple[str, str]]], ...] = (audit.files,)
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from blueprint.finding import Ref, Source
+from blueprint.finding import Source
 from blueprint.render.names import name
 from blueprint.render.plan import Item
+from blueprint.render.policies import judges
 from blueprint.render.pools import GPU, TEAM_LABEL, gpu_resource
 from blueprint.render.queues import cluster_queue, team_queues
 from blueprint.render.site import MANAGED_BY, Site
@@ -147,7 +148,7 @@ def _team(site: Site, team: Team, source: Source) -> Iterator[Item]:
         name=namespace,
         labels={**labels, **security, **versions},
         annotations=None,
-        needs=policies_that_judge(site),
+        needs=judges(site),
     )
     for role in ROLES:
         members = [_member(member) for member in team.spec.members if member.role == role]
@@ -187,16 +188,6 @@ def _team(site: Site, team: Team, source: Source) -> Iterator[Item]:
             labels=labels,
             cluster_queue=cluster_queue(team, queue),
         )
-
-
-def policies_that_judge(site: Site) -> list[Ref]:
-    """What must be in force before a tenant namespace appears: the bindings of in-tree policies."""
-    group = "admissionregistration.k8s.io"
-    return [
-        Ref(group, "ValidatingAdmissionPolicyBinding", "", document.model.metadata.name)
-        for document in site.platform.policies_on(site.name)
-        if "ValidatingAdmissionPolicy" in document.model.spec.engines
-    ]
 
 
 def _member(member: Member) -> dict[str, str]:
