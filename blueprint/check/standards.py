@@ -209,7 +209,7 @@ def _sysctls(pod: _Pod) -> Iterator[Violation]:
         return
     allowed = {name for since, names in _SYSCTLS.items() if pod.minor >= since for name in names.split()}
     for index, sysctl in enumerate(sysctls):
-        if sysctl.get("name") not in allowed:
+        if text(sysctl.get("name")) not in allowed:
             message = f"sysctl {sysctl.get('name')} is not one of the safe ones"
             yield Violation("PSS111", message, f"securityContext.sysctls[{index}].name", "remove it")
 

@@ -129,7 +129,7 @@ def _exit_codes(problems: Problems, at: str, codes: Body, names: set[str]) -> No
     operator, values = codes.get("operator"), items(codes.get("values"))
     if operator is not None:
         problems.choice("NAT207", f"{at}.operator", operator, ("In", "NotIn"), True)
-    if codes.get("containerName") is not None and codes["containerName"] not in names:
+    if isinstance(codes.get("containerName"), str) and codes["containerName"] not in names:
         problems.add("NAT207", f"{at}.containerName", f"the template has no container {codes['containerName']!r}")
     numbers = [value for value in values if number(value) is not None]
     if not values or len(values) > 255:

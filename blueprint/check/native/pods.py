@@ -112,19 +112,12 @@ def _once(problems: Problems, at: str, body: Body, names: set[str]) -> None:
 def _named_ports(problems: Problems, at: str, body: Body) -> None:
     """NAT118: a probe that names a port which its container does not have can never succeed."""
     for name in ("livenessProbe", "readinessProbe", "startupProbe"):
-        probe = body.get(name)
-        if not isinstance(probe, dict):
-            continue
-        for action in ("httpGet", "tcpSocket"):
-            port = mapping(probe.get(action)).get("port")
-            if isinstance(port, str) and port not in {each.get("name") for each in maps(body.get("ports"))}:
-                problems.add(
-                    "NAT118",
-                    f"{at}.{name}.{action}.port",
-                    f"the container has no port named {port!r}",
-                    "name the port, or give its number",
-                    Confidence.LIKELY,
-                )
+        probe = mapping(body.get(name))
+        action = "httpGet" if "httpGet" in probe else "tcpSocket"
+        port = mapping(probe.get(action)).get("port")
+        if isinstance(port, str) and port not in [each.get("name") for each in maps(body.get("ports"))]:
+            message, fix = f"the container has no port named {port!r}", "name the port, or give its number"
+            problems.add("NAT118", f"{at}.{name}.{action}.port", message, fix, Confidence.LIKELY)
 
 
 def _pod_claims(problems: Problems, at: str, value: object) -> set[str]:

@@ -39,7 +39,7 @@ class Problems:
         """A string must be one of a few; absent (None) is fine unless `required`."""
         if value is None and not required:
             return
-        if value not in allowed and (value is None or isinstance(value, str)):
+        if (value is None or isinstance(value, str)) and value not in allowed:
             said = f"{value!r} is" if value else "it is empty, which is"
             self.add(code, path, f"{said} not one of {', '.join(sorted(allowed))}")
 

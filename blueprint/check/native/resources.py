@@ -95,15 +95,28 @@ def quota_name(name: str) -> str:
     return "" if "/" in name or standard else "is no resource that a quota counts"
 
 
-def quantity(problems: Problems, code: str, path: str, name: str, value: object) -> Fraction | None:
-    """The amount of a resource; must not be negative, nor a part of a device."""
+@lru_cache(maxsize=1 << 14)
+def _judged(name: str, value: str | int | float) -> tuple[Fraction | None, str]:
+    """The amount of a resource and what is wrong with it: it must not be negative, nor a part of a device."""
     given = amount(value)
     if given is None:
-        return None
+        return None, ""
     if given < 0:
-        problems.add(code, path, f"{name} {value} is negative")
-    elif given.denominator != 1 and whole(name):
-        problems.add(code, path, f"{name} {value} is not a whole number")
+        return given, f"{name} {value} is negative"
+    if given.denominator != 1 and whole(name):
+        return given, f"{name} {value} is not a whole number"
+    if name.startswith(_HUGE) and (page := amount(name.removeprefix(_HUGE))) and given % page:
+        return given, f"{name} {value} is not a multiple of the page size"
+    return given, ""
+
+
+def quantity(problems: Problems, code: str, at: str, name: str, value: object) -> Fraction | None:
+    """The amount of a resource; `at` is the path of the map that holds it."""
+    if not isinstance(value, str | int | float) or isinstance(value, bool):
+        return None
+    given, problem = _judged(name, value)
+    if problem:
+        problems.add(code, f"{at}.{name}" if "/" not in name else f'{at}["{name}"]', problem)
     return given
 
 
@@ -112,28 +125,20 @@ def requirements(
 ) -> None:
     """NAT108, NAT109: requests and limits of a container (or, with another naming, of a pod)."""
     limits, requests = mapping(resources.get("limits")), mapping(resources.get("requests"))
-    if not limits and not requests:
-        return
     bounds: dict[str, Fraction | None] = {}
     for name, value in limits.items():
-        bounds[name] = _one(problems, f"{at}.limits", name, value, name_problem(name))
+        if problem := name_problem(name):
+            problems.add("NAT108", f"{at}.limits", f"resource {name!r} {problem}")
+        bounds[name] = quantity(problems, "NAT108", f"{at}.limits", name, value)
     for name, value in requests.items():
-        asked = _one(problems, f"{at}.requests", name, value, name_problem(name))
-        _compare(problems, at, name, value, asked, limits, bounds)
-    names = {*limits, *requests}
-    if any(name.startswith(_HUGE) for name in names) and not names & {"cpu", "memory"}:
+        if problem := name_problem(name):
+            problems.add("NAT108", f"{at}.requests", f"resource {name!r} {problem}")
+        asked = quantity(problems, "NAT108", f"{at}.requests", name, value)
+        if asked is not None and value != limits.get(name):
+            _compare(problems, at, name, value, asked, limits, bounds)
+    names = limits.keys() | requests.keys()
+    if names and not names & {"cpu", "memory"} and any(name.startswith(_HUGE) for name in names):
         problems.add("NAT108", at, "huge pages need cpu or memory beside them", "add a memory request")
-
-
-def _one(problems: Problems, at: str, name: str, value: object, name_problem: str) -> Fraction | None:
-    if name_problem:
-        problems.add("NAT108", at, f"resource {name!r} {name_problem}")
-    given = quantity(problems, "NAT108", f"{at}.{name}" if "/" not in name else f'{at}["{name}"]', name, value)
-    if name.startswith(_HUGE) and given is not None and given >= 0:
-        page = amount(name.removeprefix(_HUGE))
-        if page and given % page:
-            problems.add("NAT108", at, f"{name} {value} is not a multiple of the page size")
-    return given
 
 
 def _compare(
@@ -141,12 +146,10 @@ def _compare(
     at: str,
     name: str,
     value: object,
-    asked: Fraction | None,
+    asked: Fraction,
     limits: Body,
     bounds: dict[str, Fraction | None],
 ) -> None:
-    if asked is None:
-        return
     if name not in limits:
         if not overcommits(name):
             problems.add(
