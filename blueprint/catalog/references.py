@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
-from importlib import resources
 from typing import Any
 
-import yaml_rs
-
+from blueprint.catalog.tables import table
 from blueprint.finding import Ref
 from blueprint.objects import Manifest
 
@@ -34,14 +32,6 @@ class _Edge:
     api_beside: bool
     only_kind: str
     unless_true: str
-
-
-@cache
-def _table() -> dict[str, Any]:
-    text = resources.files("blueprint.catalog").joinpath("data/references.yaml").read_text("utf-8")
-    table = yaml_rs.loads(text)
-    assert isinstance(table, dict)  # noqa: S101 - our own file
-    return table
 
 
 def _steps(path: str) -> tuple[str, ...]:
@@ -72,18 +62,18 @@ def _edge(row: dict[str, Any]) -> _Edge:
 
 @cache
 def _edges(kind: str) -> tuple[_Edge, ...]:
-    return tuple(_edge(row) for row in _table()["kinds"].get(kind, ()))
+    return tuple(_edge(row) for row in table("references")["kinds"].get(kind, ()))
 
 
 @cache
 def _pod_edges() -> tuple[_Edge, ...]:
-    return tuple(_edge(row) for row in _table()["pods"])
+    return tuple(_edge(row) for row in table("references")["pods"])
 
 
 @cache
 def pod_spec_paths(kind: str) -> tuple[tuple[str, ...], ...]:
     """Where the kind (`Deployment.apps`, `Pod`) holds pod specs, as steps for `walk`."""
-    return tuple(_steps(path) for path in _table()["pod_specs"].get(kind, ()))
+    return tuple(_steps(path) for path in table("references")["pod_specs"].get(kind, ()))
 
 
 def walk(
@@ -145,7 +135,7 @@ def references(manifest: Manifest) -> Iterator[Reference]:
         yield Reference("metadata.namespace", Ref("", "Namespace", "", namespace))
     labels = meta.get("labels")
     if isinstance(labels, dict):
-        for key, row in _table()["labels"].items():
+        for key, row in table("references")["labels"].items():
             name = labels.get(key)
             if isinstance(name, str) and name:
                 target, _, group = row["to"].partition(".")

@@ -32,7 +32,7 @@ def rules() -> dict[str, Rule]:
     found: dict[str, Rule] = {}
     for file in folder.iterdir():
         if file.name.endswith(".yaml"):
-            rows = yaml_rs.loads(file.read_text("utf-8"))
+            rows = yaml_rs.loads(file.read_text("utf-8"), parse_datetime=False)
             for row in rows if isinstance(rows, list) else ():
                 found[row["code"]] = Rule(**row)
     return dict(sorted(found.items()))
