@@ -38,11 +38,11 @@ while read -r digest file || [ -n "$file" ]; do
 done < "$1/$2"
 """
 _COPY = """\
-from="$1"
-shift
+from="$1" to="$2"
+shift 2
 while [ "$#" -gt 0 ]; do
-  mkdir -p "/adapters/$1"
-  cp -R "$from/$2/." "/adapters/$1/"
+  mkdir -p "$to/$1"
+  cp -R "$from/$2/." "$to/$1/"
   shift 2
 done
 """
@@ -127,7 +127,8 @@ def _steps(served: Served, worker: bool) -> list[Step]:
     steps = [Step("weights", _SYNC, [vllm.model_path(served), MANIFEST, str(WEIGHTS_WAIT)], [weights])]
     if served.spec.adapters and not worker:
         pairs = [text for adapter in served.spec.adapters for text in (adapter.name, adapter.path)]
-        steps.append(Step("adapters", _COPY, [vllm.WEIGHTS, *pairs], [weights, Volume("adapters", vllm.ADAPTERS)]))
+        mounts = [weights, Volume("adapters", vllm.ADAPTERS)]
+        steps.append(Step("adapters", _COPY, [vllm.WEIGHTS, vllm.ADAPTERS, *pairs], mounts))
     return steps
 
 

@@ -204,7 +204,7 @@ class Slo(Model):
 
     @model_validator(mode="after")
     def _promises_something(self) -> Slo:
-        if not any((self.first_token, self.latency, self.output_rate, self.errors)):
+        if self == Slo.model_construct():
             raise ValueError("an SLO without any promise")
         return self
 
