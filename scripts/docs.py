@@ -1,0 +1,259 @@
+#!/usr/bin/env python3
+"""Write the generated pages: docs/rules.md from the rules' rows, docs/specs.md from the schemas of the specs.
+
+    python scripts/docs.py [--check]
+
+`--check` compares instead of writing, and ends with 1 where a page is old.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+import sys
+from collections.abc import Iterator, Sequence
+from itertools import groupby
+from pathlib import Path
+from typing import Annotated, Any, get_origin
+
+from pydantic import TypeAdapter
+
+from blueprint.catalog.rules import Rule, rules
+from blueprint.spec import base
+from blueprint.spec.load import KINDS
+from blueprint.spec.schemas import schemas
+
+DOCS = Path(__file__).parents[1] / "docs"
+
+#: What each family of rules is about; the order is the order of the page.
+FAMILIES = {
+    "SPC": ("Specs", "What people write: its YAML, its fields, and what specs say of each other."),
+    "TPL": ("Templates", "The Jinja files that give objects their shape."),
+    "SRV": ("Served models", "What a cluster can do for a model, and what its promises need."),
+    "POL": ("Policies", "What an engine can enforce."),
+    "WAV": ("Order", "Waves, the health that makes them wait, and what Argo CD must ignore."),
+    "YML": ("Reading YAML and JSON", "Files, and what parsers make of them."),
+    "SCH": ("Schemas", "Objects against the API schemas of Kubernetes and the pinned CRDs."),
+    "CEL": ("Rules of CRDs", "The validation rules that a CRD brings with it."),
+    "NAM": ("Names and labels", "Metadata of objects."),
+    "NAT": ("Built-in kinds", "What the API server checks in code and no schema can say."),
+    "PSS": ("Pod security", "The Pod Security Standards, wherever a pod is written."),
+    "SIZ": ("Sizes", "What the API server, etcd or the way of applying do not take."),
+    "REF": ("References", "The same object twice, and what objects say of each other."),
+    "TRE": ("The tree", "Its lock, what people did to it, and the names of rendered files."),
+}
+
+RULES_HEAD = """\
+# Rules
+
+Written by `make docs` from `blueprint/catalog/data/rules/`. `blueprint rules CODE` says the same in a terminal.
+
+| confidence | means | an error of it ends a run with 1 |
+|---|---|---|
+| certain | the real system refuses it, or can never act on it | yes |
+| likely | it goes wrong in nearly every case | yes |
+| style | it works, and will surprise somebody | no |
+
+Warnings and notes never end a run with 1, whatever their confidence.
+"""
+
+SPECS_HEAD = """\
+# Specs
+
+Written by `make docs` from the models in `blueprint/spec/`. Examples: [handbook](handbook.md).
+
+Every spec has `apiVersion: platform.blueprint/v1alpha1`, a `kind`, `metadata.name` (unique among its kind) and `spec`.
+A file may hold several, divided by `---`. A field that is not listed here is an error.
+"""
+
+
+def pages() -> dict[str, str]:
+    """The generated pages by file name."""
+    return {"rules.md": rules_page(), "specs.md": specs_page()}
+
+
+def rules_page() -> str:
+    """Every rule: a table of families, then for each family a table and its rules one by one."""
+    known = {code: list(group) for code, group in groupby(rules().values(), lambda rule: rule.code[:3])}
+    if strange := known.keys() - FAMILIES:
+        raise SystemExit(f"scripts/docs.py: say in FAMILIES what {', '.join(sorted(strange))} is about")
+    families = {code: FAMILIES[code] for code in FAMILIES if code in known}
+    rows = [
+        (f"[{code}](#{_slug(f'{code}: {title}')})", title, about, str(len(known[code])))
+        for code, (title, about) in families.items()
+    ]
+    parts = [RULES_HEAD, _table(("family", "", "about", "rules"), rows)]
+    for code, (title, about) in families.items():
+        rows = [(f"[{r.code}](#{r.code.lower()})", r.name, r.confidence, r.summary) for r in known[code]]
+        parts += [f"## {code}: {title}\n\n{about}\n", _table(("code", "name", "confidence", "what"), rows)]
+        parts += map(_rule, known[code])
+    return "\n".join(parts)
+
+
+def _rule(rule: Rule) -> str:
+    head = f"### {rule.code}\n\n`{rule.name}` · {rule.confidence}"
+    return "\n\n".join((head, _safe(rule.summary), f"Why: {_safe(rule.why)}", f"Fix: {_safe(rule.fix)}")) + "\n"
+
+
+def specs_page() -> str:
+    """Every field of every kind: the forms of values first, then one table for each part of a spec."""
+    kinds = schemas()
+    rows = [(f"[{kind}](#{kind.lower()})", kinds[kind.lower()]["description"]) for kind in KINDS]
+    parts = [SPECS_HEAD, _table(("kind", "is"), rows), _forms()]
+    for kind in KINDS:
+        parts += _kind(kind, kinds[kind.lower()])
+    return "\n".join(parts)
+
+
+def _named_types() -> dict[str, dict[str, Any]]:
+    """The types with a form of their own, as editors see them."""
+    return {
+        re.sub(r"(?<=[a-z])(?=[A-Z])", " ", name).lower(): TypeAdapter(value).json_schema()
+        for name, value in vars(base).items()
+        if get_origin(value) is Annotated
+    }
+
+
+NAMED = _named_types()
+
+
+def _forms() -> str:
+    rows = [
+        (f'<a id="{name.replace(" ", "-")}"></a>{name}', form["description"], " ".join(map(_code, form["examples"])))
+        for name, form in NAMED.items()
+    ]
+    return "## Forms of values\n\n" + _table(("form", "is", "such as"), rows)
+
+
+def _kind(kind: str, schema: dict[str, Any]) -> Iterator[str]:
+    """The tables of one kind: `spec`, then each part below it, in the order in which they are first named."""
+    places: dict[str, list[str]] = {}
+    body = schema["properties"]["spec"]["$ref"]
+    _find(body, "spec", schema["$defs"], places)
+    yield f"## {kind}\n\n{_safe(schema['description'])}\n"
+    for reference, paths in places.items():
+        part = schema["$defs"][reference.rpartition("/")[2]]
+        where = ", ".join(f"`{path}`" for path in paths)
+        anchor = f'<a id="{_anchor(kind, reference)}"></a>'
+        required = set(part.get("required", ()))
+        rows = [
+            (f"`{name}`", _type(field, kind, schema["$defs"]), _default(field, name in required), field["description"])
+            for name, field in part["properties"].items()
+        ]
+        text = "" if reference == body else f"{_safe(_joined(part['description']))}\n\n"
+        yield f"### {anchor}{kind} {where}\n\n{text}{_table(('field', 'type', 'default', 'meaning'), rows)}"
+
+
+def _find(reference: str, path: str, definitions: dict[str, Any], places: dict[str, list[str]]) -> None:
+    """Collect the paths at which each part stands, parents before children."""
+    part = definitions[reference.rpartition("/")[2]]
+    if "properties" not in part:
+        return
+    places.setdefault(reference, []).append(path)
+    for name, field in part["properties"].items():
+        for found, suffix in _references(field, ""):
+            _find(found, f"{path}.{name}{suffix}", definitions, places)
+
+
+def _references(node: dict[str, Any], suffix: str) -> Iterator[tuple[str, str]]:
+    if "$ref" in node:
+        yield node["$ref"], suffix
+    for choice in node.get("anyOf", ()):
+        yield from _references(choice, suffix)
+    if "items" in node:
+        yield from _references(node["items"], f"{suffix}[]")
+    for value in node.get("patternProperties", {}).values():
+        yield from _references(value, f"{suffix}.<name>")
+
+
+def _type(node: dict[str, Any], kind: str, definitions: dict[str, Any]) -> str:
+    """The type of a field in words."""
+    for name, form in NAMED.items():
+        if all(node.get(key) == value for key, value in form.items() if key not in ("description", "examples")):
+            return f"[{name}](#{name.replace(' ', '-')})"
+    if "$ref" in node:
+        part = definitions[node["$ref"].rpartition("/")[2]]
+        return f"[map](#{_anchor(kind, node['$ref'])})" if "properties" in part else _type(part, kind, definitions)
+    if "anyOf" in node:
+        choices = [choice for choice in node["anyOf"] if choice.get("type") != "null"]
+        return " or ".join(_type(choice, kind, definitions) for choice in choices)
+    if "enum" in node or "const" in node:
+        return " \\| ".join(map(_code, node.get("enum", [node.get("const")])))
+    match node["type"]:
+        case "array":
+            return f"list of {_type(node['items'], kind, definitions)}"
+        case "object":
+            (value,) = node.get("patternProperties", {"": node.get("additionalProperties")}).values()
+            return f"map of names to {_type(value, kind, definitions)}"
+        case "integer":
+            least, most = node.get("minimum"), node.get("maximum")
+            bounds = f" {least}–{most}" if most is not None else f" ≥ {least}" if least is not None else ""
+            return f"number{bounds}"
+        case "boolean":
+            return "`true` \\| `false`"
+        case _:
+            return "text"
+
+
+def _default(field: dict[str, Any], required: bool) -> str:
+    if required:
+        return "**required**"
+    value = field.get("default")
+    return "" if value in (None, [], {}, "") else _code(value)
+
+
+def _code(value: object) -> str:
+    text = value if isinstance(value, str) else json.dumps(value)
+    return f"`{text.replace('0' * 64, '…')}`"
+
+
+def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    lines = [tuple(head), ("---",) * len(head), *(tuple(map(_cell, row)) for row in rows)]
+    return "".join(f"| {' | '.join(line)} |\n" for line in lines).replace("| --- ", "|---").replace("---|\n", "---|\n")
+
+
+def _safe(text: str) -> str:
+    """A text that Markdown shows as it is: `<` outside of code would start a tag."""
+    outside = re.split(r"(`[^`]*`|<a id=[^>]*></a>)", text)
+    return "".join(part if index % 2 else part.replace("<", "&lt;") for index, part in enumerate(outside))
+
+
+def _cell(text: str) -> str:
+    """A text in a table, where a bar would end the cell, also in code."""
+    return re.sub(r"(?<!\\)\|", r"\|", _safe(text))
+
+
+def _joined(text: str) -> str:
+    return "\n\n".join(" ".join(paragraph.split()) for paragraph in text.split("\n\n"))
+
+
+def _anchor(kind: str, reference: str) -> str:
+    return f"{kind}-{reference.rpartition('/')[2]}".lower()
+
+
+def _slug(heading: str) -> str:
+    """The anchor that GitHub and GitLab give a heading."""
+    return re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
+
+
+def main() -> int:
+    """Write the pages, or say which are old."""
+    parser = argparse.ArgumentParser(description="Write docs/rules.md and docs/specs.md.")
+    parser.add_argument("--check", action="store_true", help="compare only; exit 1 where a page is old")
+    check = parser.parse_args().check
+    wanted = pages()
+    old = [name for name, text in wanted.items() if not _same(DOCS / name, text)]
+    for name in old:
+        if not check:
+            (DOCS / name).write_text(wanted[name], encoding="utf-8")
+        print(f"docs/{name} {'is old: run `make docs`' if check else 'is written'}")
+    return 1 if check and old else 0
+
+
+def _same(path: Path, text: str) -> bool:
+    return path.is_file() and path.read_text(encoding="utf-8") == text
+
+
+if __name__ == "__main__":
+    sys.exit(main())
