@@ -1,5 +1,8 @@
 #!/usr/bin/env python3
-"""Write the generated pages: docs/rules.md from the rules' rows, docs/specs.md from the schemas of the specs.
+"""Write the generated pages, and the generated parts of docs/architecture.md.
+
+docs/rules.md comes from the rows of the rules, docs/specs.md from the schemas of the specs; the tables of modules come
+from their first lines, the picture of imports from `.importlinter`.
 
     python scripts/docs.py [--check]
 
@@ -9,6 +12,8 @@
 from __future__ import annotations
 
 import argparse
+import ast
+import configparser
 import json
 import re
 import sys
@@ -24,7 +29,8 @@ from blueprint.spec import base
 from blueprint.spec.load import KINDS
 from blueprint.spec.schemas import schemas
 
-DOCS = Path(__file__).parents[1] / "docs"
+ROOT = Path(__file__).parents[1]
+DOCS = ROOT / "docs"
 
 #: What each family of rules is about; the order is the order of the page.
 FAMILIES = {
@@ -70,7 +76,46 @@ A file may hold several, divided by `---`. A field that is not listed here is an
 
 def pages() -> dict[str, str]:
     """The generated pages by file name."""
-    return {"rules.md": rules_page(), "specs.md": specs_page()}
+    return {"architecture.md": architecture_page(), "rules.md": rules_page(), "specs.md": specs_page()}
+
+
+def architecture_page() -> str:
+    """The page as it is written, with the parts between the marks made again."""
+    text = (ROOT / "docs" / "architecture.md").read_text("utf-8")
+    for mark, part in (("imports", _imports()), ("modules", _modules())):
+        text, found = re.subn(rf"(<!-- {mark} -->\n).*?(<!-- end -->)", lambda m: m[1] + part + m[2], text, flags=re.S)  # noqa: B023
+        if found != 1:
+            raise SystemExit(f"docs/architecture.md: no place for {mark}")
+    return text
+
+
+def _imports() -> str:
+    """The layers of `.importlinter`, the highest first, as a picture."""
+    config = configparser.ConfigParser()
+    config.read(ROOT / ".importlinter")
+    layers = config["importlinter:contract:direction"]["layers"].split("\n")
+    boxes = [[name.strip().removeprefix("blueprint.") for name in layer.split("|")] for layer in layers if layer]
+    lines = [f"  l{at}[{' · '.join(names)}]" for at, names in enumerate(boxes)]
+    arrows = " --> ".join(f"l{at}" for at in range(len(boxes)))
+    return "\n".join(("```mermaid", "graph TD", *lines, f"  {arrows}", "```")) + "\n"
+
+
+def _modules() -> str:
+    """A table of the modules of each package, the top of the package first."""
+    top = ROOT / "blueprint"
+    parts = []
+    for package in sorted({path.parent for path in top.rglob("*.py")}):
+        name = package.relative_to(ROOT).as_posix()
+        said = _first(package / "__init__.py")
+        parts.append(f"### {name}/\n\n{said}\n" if said else f"### {name}/\n")
+        files = sorted(path for path in package.glob("*.py") if path.stem != "__init__")
+        parts.append(_table(("file", "is"), [(f"`{path.name}`", _first(path)) for path in files]))
+    return "\n".join(parts)
+
+
+def _first(path: Path) -> str:
+    """The first paragraph of a module's docstring."""
+    return " ".join((ast.get_docstring(ast.parse(path.read_text("utf-8"))) or "").partition("\n\n")[0].split())
 
 
 def rules_page() -> str:
@@ -239,7 +284,7 @@ def _slug(heading: str) -> str:
 
 def main() -> int:
     """Write the pages, or say which are old."""
-    parser = argparse.ArgumentParser(description="Write docs/rules.md and docs/specs.md.")
+    parser = argparse.ArgumentParser(description="Write the generated pages of docs/.")
     parser.add_argument("--check", action="store_true", help="compare only; exit 1 where a page is old")
     check = parser.parse_args().check
     wanted = pages()

@@ -21,26 +21,51 @@ sys.modules["docs_pages"] = docs
 specification.loader.exec_module(docs)
 
 
-@pytest.mark.parametrize("name", ["rules.md", "specs.md"])
-def test_the_page_is_up_to_date(name: str) -> None:
-    assert (ROOT / "docs" / name).read_text("utf-8") == docs.pages()[name], "run `make docs`"
+@pytest.fixture(scope="module")
+def pages() -> dict[str, str]:
+    return docs.pages()
 
 
-def test_every_rule_has_a_heading_of_its_own() -> None:
-    headings = re.findall(r"^### (\w+)$", docs.rules_page(), re.MULTILINE)
+@pytest.mark.parametrize("name", ["architecture.md", "rules.md", "specs.md"])
+def test_the_page_is_up_to_date(name: str, pages: dict[str, str]) -> None:
+    assert (ROOT / "docs" / name).read_text("utf-8") == pages[name], "run `make docs`"
+
+
+def test_every_rule_has_a_heading_of_its_own(pages: dict[str, str]) -> None:
+    headings = re.findall(r"^### (\w+)$", pages["rules.md"], re.MULTILINE)
     assert sorted(headings) == sorted(rules())
 
 
-def test_every_kind_and_every_part_of_it_has_a_table() -> None:
-    page = docs.specs_page()
+def test_every_kind_and_every_part_of_it_has_a_table(pages: dict[str, str]) -> None:
+    page = pages["specs.md"]
     assert re.findall(r"^## (\w+)$", page, re.MULTILINE) == list(KINDS)
     for place in ("Cluster `spec.nodePools[].gpus.mig`", "Team `spec.quotas[]`", "InferenceService `spec.replicas`"):
         assert place in page
     assert "`spec.slo.firstToken`, `spec.slo.latency`" in page, "a part that stands in two places is said once"
 
 
-def test_types_units_and_defaults_are_said() -> None:
-    page = docs.specs_page()
+def test_every_module_and_every_layer_of_imports_is_named(pages: dict[str, str]) -> None:
+    page = pages["architecture.md"]
+    for path in sorted((ROOT / "blueprint").rglob("*.py")):
+        section = page.partition(f"### {path.parent.relative_to(ROOT).as_posix()}/\n")[2].partition("\n### ")[0]
+        assert path.stem == "__init__" or re.search(rf"^\| `{path.name}` \| .+ \|$", section, re.MULTILINE), path
+    rooms = {path.parent.name for path in (ROOT / "blueprint").glob("*/__init__.py")}
+    drawn = re.findall(r"^  l\d+\[(.*)\]$", page, re.MULTILINE)
+    # Reports are a leaf beside the layers.
+    assert rooms - {"report"} <= {name for box in drawn for name in box.split(" · ")}
+
+
+def test_files_and_commands_that_the_page_names_exist() -> None:
+    page = (ROOT / "docs" / "architecture.md").read_text("utf-8").partition("## Rooms")[0]
+    targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text("utf-8"), re.MULTILINE))
+    assert set(re.findall(r"`make ([a-z-]+)`", page)) <= targets
+    named = set(re.findall(r"`((?:[a-z_]+/)+[a-z_]+\.[a-z]+|(?:[a-z_]+/)+)`", page))
+    tops = (ROOT, ROOT / "blueprint", ROOT / "blueprint" / "catalog" / "data")
+    assert {name for name in named if not any((top / name).exists() for top in tops)} == set()
+
+
+def test_types_units_and_defaults_are_said(pages: dict[str, str]) -> None:
+    page = pages["specs.md"]
     assert "| `gpus` | number ≥ 0 | **required** |" in page
     assert "| `grace` | [duration](#duration) | `5m` |" in page
     assert "| `keep` | [duration](#duration) | `30d` |" in page
@@ -48,9 +73,9 @@ def test_types_units_and_defaults_are_said() -> None:
     assert "| `target` | [rate](#rate) or number |  |" in page
 
 
-def test_cells_cannot_break_a_table() -> None:
+def test_cells_cannot_break_a_table(pages: dict[str, str]) -> None:
     assert docs._cell("a | b, `c|d` and <e>, `<f>`") == "a \\| b, `c\\|d` and &lt;e>, `<f>`"
-    for page in docs.pages().values():
+    for page in pages.values():
         for block in re.findall(r"(?:^\|.*\n)+", page, re.MULTILINE):
             assert len({len(re.findall(r"(?<!\\)\|", line)) for line in block.splitlines()}) == 1, block
 
@@ -74,16 +99,17 @@ def _anchors(text: str) -> set[str]:
     return {*given, *(docs._slug(re.sub(r"<[^>]*>", "", heading)) for heading in headings)}
 
 
-def test_an_old_page_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture) -> None:
+def test_an_old_page_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], pages: dict[str, str]
+) -> None:
     monkeypatch.setattr(docs, "DOCS", tmp_path)
-    monkeypatch.setattr(sys, "argv", ["docs.py", "--check"])
-    assert docs.main() == 1
-    assert "docs/rules.md is old" in capsys.readouterr().out
-    assert not list(tmp_path.iterdir())
-    monkeypatch.setattr(sys, "argv", ["docs.py"])
-    assert docs.main() == 0
-    monkeypatch.setattr(sys, "argv", ["docs.py", "--check"])
-    assert docs.main() == 0
+    monkeypatch.setattr(docs, "pages", lambda: pages)
+    for arguments, code in (["--check"], 1), ([], 0), (["--check"], 0):
+        monkeypatch.setattr(sys, "argv", ["docs.py", *arguments])
+        assert docs.main() == code
+    told, written = capsys.readouterr().out.splitlines()[:3], {path.name for path in tmp_path.iterdir()}
+    assert told == [f"docs/{name} is old: run `make docs`" for name in pages]
+    assert written == set(pages)
 
 
 def test_a_family_that_nobody_describes_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
