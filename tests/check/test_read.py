@@ -88,6 +88,17 @@ def test_ordinary_objects_take_the_fast_way() -> None:
     assert suspicious(text)
 
 
+def test_an_image_with_a_digest_takes_the_fast_way() -> None:
+    text = "image: registry.example.com/a@sha256:37bf51bf\nports: [a:1, b:yes]\n"
+    assert not suspicious(text)
+    assert yaml_rs.loads(text) == exact(text)
+
+
+@pytest.mark.parametrize("text", ["k: |\n", "k: >\n\n", "k: |+\n", "k: |2 # two\n", "k: [|37]\n"])
+def test_a_block_without_lines_takes_the_exact_way(text: str) -> None:
+    assert suspicious(text)
+
+
 def test_several_documents_keep_their_lines() -> None:
     reading = of(f"# head\n---\n{SETTINGS}---\n\n# only a comment\n---\n\n{SETTINGS}")
     assert [(m.source.line, m.source.column) for m in reading.manifests] == [(3, 1), (12, 1)]

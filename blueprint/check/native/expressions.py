@@ -13,7 +13,7 @@ from blueprint.check.native.problems import Problems
 from blueprint.finding import Confidence
 
 _FAULT = re.compile(r"ERROR: <input>:(\d+):(\d+): (.*)")
-_UNDECLARED = re.compile(r"undeclared reference to '(\w+)'")
+_UNDECLARED = re.compile(r"undeclared reference to '([\w.]+)'")
 _OWN_VARIABLES = re.compile(
     r"\bcel\.bind\s*\(|\b(?:all|exists|existsOne|transformList|transformMap)\s*\(\s*\w+\s*,\s*\w+\s*,"
 )
@@ -43,16 +43,16 @@ def fault(text: str, names: tuple[str, ...]) -> tuple[str, bool] | None:
         return None
     for line, column, message in faults:
         match = _UNDECLARED.match(message)
-        if match and not _is_call(text, int(line), int(column), match[1]):
-            return f"there is no variable {match[1]!r} here, only {', '.join(names)}", False
+        if match and not _is_call(text, int(line), int(column)):
+            name = match[1].partition(".")[0]
+            return f"there is no variable {name!r} here, only {', '.join(names)}", False
     return None
 
 
-def _is_call(text: str, line: int, column: int, name: str) -> bool:
-    """Whether a name is that of a function: the place of a call is its opening bracket."""
+def _is_call(text: str, line: int, column: int) -> bool:
+    """Whether the place of a fault is the bracket of a call: then the name is that of a function."""
     lines = text.split("\n")
-    here = lines[line - 1] if line <= len(lines) else ""
-    return not here[column - 1 :].startswith(name)
+    return line <= len(lines) and lines[line - 1][column - 1 : column] == "("
 
 
 def expression(problems: Problems, code: str, path: str, value: object, names: tuple[str, ...]) -> None:
