@@ -1,76 +1,77 @@
+"""Constraints are judged by the CRD that Gatekeeper would make."""
+
 from __future__ import annotations
 
 from typing import Any
 
 import pytest
 
+from blueprint.catalog.constraints import constraint_crd
 from blueprint.catalog.schemas import SchemaPack
-from blueprint.check import Validator
+from blueprint.check import validate
 from blueprint.finding import Source
 from blueprint.objects import Manifest
 
-PACK = SchemaPack.shipped()
-TEMPLATE = {
+TEMPLATE: dict[str, Any] = {
     "apiVersion": "templates.gatekeeper.sh/v1",
     "kind": "ConstraintTemplate",
-    "metadata": {"name": "teamlabels"},
+    "metadata": {"name": "limit"},
     "spec": {
         "crd": {
             "spec": {
-                "names": {"kind": "TeamLabels"},
+                "names": {"kind": "Limit"},
                 "validation": {
-                    "openAPIV3Schema": {
-                        "type": "object",
-                        "properties": {"labels": {"type": "array", "items": {"type": "string"}}},
-                    }
+                    "openAPIV3Schema": {"type": "object", "properties": {"most": {"type": "integer", "maximum": 9}}}
                 },
             }
         },
-        "targets": [{"target": "admission.k8s.gatekeeper.sh", "rego": "package a"}],
+        "targets": [
+            {
+                "target": "admission.k8s.gatekeeper.sh",
+                "code": [{"engine": "K8sNativeValidation", "source": {"validations": [{"expression": "true"}]}}],
+            }
+        ],
     },
 }
 
 
-def constraint(**spec: Any) -> dict[str, Any]:
-    head = {"apiVersion": "constraints.gatekeeper.sh/v1beta1", "kind": "TeamLabels", "metadata": {"name": "a"}}
-    return head | {"spec": spec}
+def judged(constraint: dict[str, Any], *, template: bool = True) -> set[str]:
+    body = {"apiVersion": "constraints.gatekeeper.sh/v1beta1", "kind": "Limit", "metadata": {"name": "l"}, **constraint}
+    bodies = [TEMPLATE, body] if template else [body]
+    outcome = validate([Manifest(body, Source("f")) for body in bodies], SchemaPack.shipped())
+    return {finding.code for finding in outcome.findings if finding.fails}
 
 
-def judged(body: dict[str, Any], template: dict[str, Any] = TEMPLATE) -> list[tuple[str, str]]:
-    pack = PACK.with_crds([Manifest(template, Source("template.yaml"))])
-    found = Validator(pack, rules=()).create(Manifest(body, Source("a.yaml")))
-    return [(finding.code, finding.path) for finding in found]
+def test_a_good_constraint_is_known() -> None:
+    spec = {"enforcementAction": "deny", "match": {"kinds": [{"apiGroups": [""], "kinds": ["Pod"]}]}}
+    assert not judged({"spec": {**spec, "parameters": {"most": 9}}})
 
 
 @pytest.mark.parametrize(
-    ("spec", "expected"),
+    "spec",
     [
-        ({"parameters": {"labels": ["team"]}, "match": {"namespaces": ["team-*"]}, "enforcementAction": "warn"}, []),
-        ({}, []),
-        ({"parameters": {"labels": "team"}}, [("SCH106", "spec.parameters.labels")]),
-        ({"parameters": {"label": []}}, [("SCH104", "spec.parameters.label")]),
-        ({"match": {"namespaces": ["a*b"]}}, [("SCH107", "spec.match.namespaces[0]")]),
-        ({"match": {"source": "Some"}}, [("SCH107", "spec.match.source")]),
-        ({"enforcement": "deny"}, [("SCH104", "spec.enforcement")]),
+        {"parameters": {"most": "9"}},
+        {"parameters": {"most": 10}},
+        {"parameters": {"least": 1}},
+        {"match": {"kind": []}},
+        {"match": {"source": "Some"}},
+        {"enforcement": "deny"},
     ],
 )
-def test_constraints_are_judged_by_their_template(spec: dict[str, Any], expected: list[tuple[str, str]]) -> None:
-    assert judged(constraint(**spec)) == expected
+def test_what_its_template_does_not_allow_is_refused(spec: dict[str, Any]) -> None:
+    assert judged({"spec": spec})
 
 
-def test_a_constraint_without_its_template_is_unknown() -> None:
-    assert [f.code for f in Validator(PACK, rules=()).create(Manifest(constraint(), Source("a.yaml")))] == ["SCH101"]
+def test_without_its_template_nothing_is_known() -> None:
+    assert not judged({"spec": {"parameters": {"most": "9"}}}, template=False)
 
 
-def test_names_of_constraints_are_short() -> None:
-    assert judged(constraint() | {"metadata": {"name": "a" * 64}}) == [("SCH107", "metadata.name")]
+def test_a_broken_template_is_left_to_its_own_validation() -> None:
+    broken = {**TEMPLATE, "spec": {"crd": "none"}}
+    assert validate([Manifest(broken, Source("f"))], SchemaPack.shipped()).findings
 
 
-def test_a_template_of_an_older_version_defines_nothing_that_is_known() -> None:
-    older = TEMPLATE | {"apiVersion": "templates.gatekeeper.sh/v1beta1"}
-    assert judged(constraint(parameters={"label": 1}), older) == [("SCH101", "kind")]
-
-
-def test_a_broken_template_defines_nothing() -> None:
-    assert judged(constraint(), TEMPLATE | {"spec": {}}) == [("SCH101", "kind")]
-    assert judged(constraint(), TEMPLATE | {"spec": None}) == [("SCH101", "kind")]
+def test_the_crd_carries_the_names_that_gatekeeper_gives() -> None:
+    crd = constraint_crd(TEMPLATE)
+    assert crd["metadata"]["name"] == "limit.constraints.gatekeeper.sh"
+    assert crd["spec"]["names"] == {"kind": "Limit", "listKind": "LimitList", "plural": "limit", "singular": "limit"}
