@@ -50,12 +50,15 @@ def first_content(chunk: str) -> tuple[int, int]:
 
 _NUMBER = r"[-+._]*\d[\da-fA-FxXoO_.:+\-TtZz]*|[-+]?\.(?:[iI][nN][fF]|[nN][aA][nN])"
 _WORD = r"(?:[yY](?:es|ES)?|[nN][oO]?|[oO](?:[nN]|ff|FF)|[tT]rue|TRUE|[fF]alse|FALSE|~|[nN]ull|NULL)"
+# A colon inside a word (`sha256:37bf`) is text to both parsers; only after a quoted key does a value follow it.
 _ODD_WORD = re.compile(
-    rf"(?:^|[\[{{,:])(?:[&*!?:%]|[|>][^\d+\-]|<<|=$|[-+.]$"
-    rf"|(?!(?:true|false|null|-?(?:0|[1-9]\d{{0,17}}))(?:$|[,\]}}#]))(?:{_WORD}|{_NUMBER})(?:$|[,\]}}#:]))"
+    r"(?:^|[\[{,:])(?:[&*!?:%]|[|>][^\d+\-]|<<|=$|[-+.]$)|[\[{,:][|>]"
+    r"|(?:^|[\[{,]|(?<=[\"']):)(?!(?:true|false|null|-?(?:0|[1-9]\d{0,17}))(?:$|[,\]}#]))"
+    rf"(?:{_WORD}|{_NUMBER})(?:$|[,\]}}#:])"
     r"|[\"']\d[\d.]*[:\-]\d|^\.\.\.|[\]}]:|:[,\[\]{}]|\\/|\{\{"
 )
 _DEEP = "\n" + " " * 120
+_EMPTY_BLOCK = re.compile(r"[|>][\d+\-]*[ ]*(?:#.*)?\s*\Z")
 _ODD_KEY = re.compile(rf"[{{,]\s*(?:{_WORD}|-?\d+)\s*[,}}]|\{{\s*[\[{{]")
 
 
@@ -69,13 +72,15 @@ def suspicious(text: str) -> bool:
 
     It looks at words (whatever blanks part), most of which repeat from object to object, and errs on the safe side:
     values that YAML 1.1 and 1.2 read differently, dates (the fast parser sees them even in quotes), keys that are no
-    strings, anchors, tags, merges, tabs, breaks only YAML 1.1 knows, and nesting that overflows its stack.
+    strings, anchors, tags, merges, tabs, breaks only YAML 1.1 knows, a block of text that is empty at the end, and
+    nesting that overflows its stack.
     """
     return (
         not text.replace("\n", "").isprintable()
         or _DEEP in text
         or "- - - - - -" in text
         or any(map(_odd, text.split()))
+        or _EMPTY_BLOCK.search(text) is not None
         or (text.count("{") > text.count("{}") and _ODD_KEY.search(text, text.index("{")) is not None)
     )
 

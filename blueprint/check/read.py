@@ -140,29 +140,10 @@ def _unfit(data: bytes, size: int) -> Remark | None:
     return None
 
 
-_END = r"[ ]*(?:$|[,\]}#:])"
-_SUSPICIOUS = re.compile(
-    r"[\x00-\x09\x0b-\x1f\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]"  # tabs, controls, breaks only YAML 1.1 knows
-    r"|\\/|[\"']\d[\d.]*[:\-]\d"  # an escape Go lacks; dates, which the fast parser sees even in quotes
-    r"|[\]}][ ]*:|\{[ ]*[\[{]|[{,][ ]*(?:-?\d+|[tT]rue|TRUE|[fF]alse|FALSE|[nN]ull|NULL|~)[ ]*[,}]"  # odd keys
-    r"|^(?:\.\.\.|%)|[\[{,][ ]*[?:|>]|:[ ]+(?:[|>][^\s\d+\-#]|[?:]\S)"
-    r"|(?:^[ ]*|[:,?\-][ ]+|[\[{])"
-    r"(?:[&*!]|<<|\?[ \n]"
-    rf"|(?:[yY](?:es|ES)?|[nN][oO]?|[oO](?:[nN]|ff|FF)){_END}"
-    r"|(?:[tT]rue|TRUE|[fF]alse|FALSE|~|[nN]ull|NULL)[ ]*:"
-    r"|(?!-?(?:0|[1-9]\d{0,17})[ ]*(?:$|[,\]}#]))"
-    rf"(?:[-+]?\.(?:[iI][nN][fF]|[nN][aA][nN])|[-+._]*\d[0-9a-fA-FxXoO_.:+\-TtZz ]*|[-+.=]){_END})",
-    re.MULTILINE,
-)
 _PLACEHOLDER = re.compile(r"\{\{|\{%")
 _HELM = re.compile(
     r"\{\{-?\s*(?:include|template|tpl|toYaml|define)\b|\{\{[^}\n]*\.(?:Values|Release|Chart|Capabilities)\b|\{%-?\s*\w"
 )
-
-
-def suspicious(text: str) -> bool:
-    """Whether a document may hold something that the fast parser reads differently from Kubernetes."""
-    return _SUSPICIOUS.search(text) is not None
 
 
 class _Reader:
@@ -279,15 +260,6 @@ class _Reader:
         self.reading.findings.append(
             Finding(remark.code, remark.message, source, remark.severity, remark.confidence, fix=remark.fix)
         )
-
-
-_CONTENT = re.compile(r"^([ \t]*)[^\s#]", re.MULTILINE)
-
-
-def _first(chunk: str) -> tuple[int, int]:
-    """Line and column (from 0) of the first thing that is neither blank nor comment, (-1, -1) where there is none."""
-    match = _CONTENT.search(chunk)
-    return (chunk.count("\n", 0, match.start()), len(match[1])) if match else (-1, -1)
 
 
 @cache
