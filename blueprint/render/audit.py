@@ -12,7 +12,7 @@ from typing import Any, Final
 from blueprint.render.emit import emit
 from blueprint.render.site import Site
 
-#: Below the folder of the cluster; docs/audit.md says how it gets to the nodes.
+#: Below the folder of the cluster; docs/handbook.md says how it gets to the nodes.
 PATH: Final = "node-files/audit-policy.yaml"
 
 _READ: Final = ["get", "list", "watch"]

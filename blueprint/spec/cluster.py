@@ -100,7 +100,7 @@ class NodePool(Model):
     device_class: Name | None = None
     """Name of the DeviceClass of a `dra` pool; that of the pool unless given."""
     single_numa_node: bool = True
-    """Whether the kubelets align CPUs, memory and GPUs on one NUMA node."""
+    """Whether the kubelets align CPUs, memory and GPUs on one NUMA node. Recorded: nothing is rendered from it."""
 
     @model_validator(mode="after")
     def _class_is_for_claims(self) -> NodePool:
@@ -219,7 +219,7 @@ class ClusterSpec(Model):
     """The body of a Cluster."""
 
     environment: Environment
-    """What the cluster is for."""
+    """What the cluster is for. Recorded: nothing is rendered from it."""
     server: Url = "https://kubernetes.default.svc"
     """Its API server, as Argo CD reaches it. The default is the cluster that Argo CD runs in."""
     node_pools: tuple[NodePool, ...] = Field(min_length=1)
@@ -241,7 +241,7 @@ class ClusterSpec(Model):
     backup: Backup | None = None
     """Where backups go; none without it."""
     tools_image: Image | None = None
-    """Image with a shell for helpers beside the main containers."""
+    """Image of the init containers of served models, with a shell; the image of the engine unless given."""
     platform_admins: tuple[str, ...] = ()
     """Groups of the identity provider that run the platform."""
 

@@ -31,13 +31,13 @@ class DeliverySpec(Model):
     namespace: Name = "argocd"
     """Namespace of Argo CD."""
     promotion: tuple[tuple[Name, ...], ...] = ()
-    """Clusters by stage, in the order in which a change reaches them."""
+    """Clusters by stage, in the order in which a change reaches them. Recorded: nothing is rendered from it."""
     automated: bool = True
     """Whether Argo CD syncs by itself; runs are always synced by hand."""
     signing_keys: tuple[str, ...] = ()
-    """GnuPG keys that may sign commits."""
+    """GnuPG keys that may sign commits. Recorded: nothing is rendered from it."""
     signers: tuple[Identity, ...] = ()
-    """Identities that may sign the tree."""
+    """Identities that may sign the tree. Recorded: nothing is rendered from it."""
 
 
 class Delivery(Model):

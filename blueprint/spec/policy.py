@@ -31,7 +31,7 @@ class Match(Model):
     operations: tuple[Literal["CREATE", "UPDATE", "DELETE"], ...] = Field(default=("CREATE", "UPDATE"), min_length=1)
     """Verbs that are judged."""
     namespaces: Literal["tenants", "platform", "all"] = "tenants"
-    """Where."""
+    """Whose objects are judged."""
 
 
 class Variable(Model):
