@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from blueprint.catalog.argocd import sync_rank
+from blueprint.catalog.constraints import constraint_crd
 from blueprint.catalog.schemas import SchemaPack
 from blueprint.conform.client import Client
 from blueprint.conform.controlplane import ControlPlane
@@ -28,38 +29,6 @@ def clusters() -> list[tuple[str, RenderedCluster]]:
         platform = load(root).platform
         found += [(example, render(platform, document, templates, pack)) for document in platform.clusters]
     return found
-
-
-def constraint_crd(template: dict[str, Any]) -> dict[str, Any]:
-    """The CRD that Gatekeeper makes of a ConstraintTemplate: its kind, and its parameters under `spec.parameters`."""
-    crd = template["spec"]["crd"]["spec"]
-    kind = crd["names"]["kind"]
-    spec = {
-        "type": "object",
-        "properties": {
-            "enforcementAction": {"type": "string"},
-            "match": {"type": "object", "x-kubernetes-preserve-unknown-fields": True},
-            "parameters": crd.get("validation", {}).get("openAPIV3Schema", {"type": "object"}),
-        },
-    }
-    version = {
-        "name": "v1beta1",
-        "served": True,
-        "storage": True,
-        "schema": {"openAPIV3Schema": {"type": "object", "properties": {"spec": spec}}},
-        "subresources": {"status": {}},
-    }
-    return {
-        "apiVersion": "apiextensions.k8s.io/v1",
-        "kind": "CustomResourceDefinition",
-        "metadata": {"name": f"{kind.lower()}.constraints.gatekeeper.sh"},
-        "spec": {
-            "group": "constraints.gatekeeper.sh",
-            "names": {"kind": kind, "plural": kind.lower(), "singular": kind.lower()},
-            "scope": "Cluster",
-            "versions": [version],
-        },
-    }
 
 
 def in_order(cluster: RenderedCluster) -> list[dict[str, Any]]:
