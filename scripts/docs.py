@@ -95,7 +95,7 @@ def _imports() -> str:
     config.read(ROOT / ".importlinter")
     layers = config["importlinter:contract:direction"]["layers"].split("\n")
     boxes = [[name.strip().removeprefix("blueprint.") for name in layer.split("|")] for layer in layers if layer]
-    lines = [f"  l{at}[{' · '.join(names)}]" for at, names in enumerate(boxes)]
+    lines = [f'  l{at}["{" · ".join(names)}"]' for at, names in enumerate(boxes)]
     arrows = " --> ".join(f"l{at}" for at in range(len(boxes)))
     return "\n".join(("```mermaid", "graph TD", *lines, f"  {arrows}", "```")) + "\n"
 

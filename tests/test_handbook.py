@@ -14,8 +14,9 @@ import yaml
 from blueprint.catalog.schemas import SchemaPack
 from blueprint.cli import app
 from blueprint.finding import Report
-from blueprint.new import FOLDERS
+from blueprint.new import FOLDERS, copy_example
 from blueprint.pipeline import render_platform
+from blueprint.render.capacity import canary_peak
 from blueprint.render.emit import emit
 from blueprint.render.platform import RenderedCluster, render
 from blueprint.render.templates import Templates
@@ -137,15 +138,23 @@ def test_fields_without_effect_are_named_and_have_none(plain: RenderedCluster, t
 
 
 def test_numbers_of_an_update(plain: RenderedCluster) -> None:
-    from blueprint.render.capacity import canary_peak
-
     assert "here 5, which is 20 GPUs" in " ".join(TEXT.split())
     assert canary_peak(3, [5, 20, 50], dynamic=True) == 5
 
 
-def test_the_json_is_of_the_contract() -> None:
-    (body,) = (body for language, body in BLOCKS if language == "json")
-    jsonschema_rs.validator_for(schema()).validate(json.loads(body))
+def test_a_mistake_is_told_as_shown(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    copy_example("minimal", tmp_path)
+    spec = tmp_path / "apps/demo/demo.yaml"
+    spec.write_text(spec.read_text().replace("memory: 32Gi", "memory: 32"))
+    (shown,) = (body for language, body in BLOCKS if language == "json")
+    (plain,) = (body for _, body in BLOCKS if body.startswith("SPC136"))
+    for output, wanted in (("json", json.loads(shown)), ("text", plain)):
+        with pytest.raises(SystemExit) as ended:
+            app(["render", str(tmp_path), "-o", output])
+        assert ended.value.code == 1
+        told = capsys.readouterr().out
+        assert json.loads(told) == wanted if output == "json" else wanted in told
+    jsonschema_rs.validator_for(schema()).validate(json.loads(shown))
 
 
 @pytest.mark.parametrize("page", ["README.md", "docs/handbook.md"])
@@ -163,8 +172,6 @@ def test_commands_and_options_exist(page: str) -> None:
 
 
 def test_the_first_example_is_as_large_as_it_says(tmp_path: Path) -> None:
-    from blueprint.new import copy_example
-
     files = copy_example("minimal", tmp_path)
     assert len(files) == 3
     rendering = render_platform(tmp_path, tmp_path / "rendered")

@@ -50,7 +50,7 @@ def test_every_module_and_every_layer_of_imports_is_named(pages: dict[str, str])
         section = page.partition(f"### {path.parent.relative_to(ROOT).as_posix()}/\n")[2].partition("\n### ")[0]
         assert path.stem == "__init__" or re.search(rf"^\| `{path.name}` \| .+ \|$", section, re.MULTILINE), path
     rooms = {path.parent.name for path in (ROOT / "blueprint").glob("*/__init__.py")}
-    drawn = re.findall(r"^  l\d+\[(.*)\]$", page, re.MULTILINE)
+    drawn = re.findall(r'^  l\d+\["(.*)"\]$', page, re.MULTILINE)
     # Reports are a leaf beside the layers.
     assert rooms - {"report"} <= {name for box in drawn for name in box.split(" · ")}
 
