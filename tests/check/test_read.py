@@ -21,7 +21,6 @@ from blueprint.check.scalars import Unreadable, resolve
 from blueprint.errors import UsageError
 from blueprint.finding import Finding, Severity, Source
 
-BAD = Path(__file__).parents[1] / "bad" / "manifests"
 READ_BY_KUBERNETES = json.loads((Path(__file__).parent / "goyaml.json").read_text("utf-8"))
 SETTINGS = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: settings\n"
 
@@ -167,17 +166,6 @@ def test_placeholders_of_running_systems_are_values() -> None:
     reading = of(SETTINGS + 'data:\n  a: "{{ $labels.pod }} {{args.name}}"\n')
     assert not reading.findings
     assert reading.counts.objects == 1
-
-
-def table() -> dict[str, list[str]]:
-    return yaml_rs.loads((BAD.parent / "manifests.yaml").read_text("utf-8"))
-
-
-@pytest.mark.parametrize("name", sorted(name for name, rows in table().items() if rows[0].startswith("YML")))
-def test_each_bad_file_has_its_one_finding_in_its_place(name: str) -> None:
-    reading = read([BAD / name])
-    found = [f"{f.code}:{f.source.line}:{f.source.column}" for f in reading.findings if f.source]
-    assert found == table()[name]
 
 
 def test_bad_files_do_not_stop_the_others(tmp_path: Path) -> None:
