@@ -15,7 +15,11 @@ from blueprint.errors import UsageError
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """One row: `summary` says what is wrong, `why` what comes of it, `fix` what to do."""
+    """One row: `summary` says what is wrong, `why` what comes of it, `fix` what to do.
+
+    `bad` and `good` are objects in YAML: the first gives the finding, the second, its repaired form, does not.
+    `sources` say where the rule comes from.
+    """
 
     code: str
     name: str
@@ -23,6 +27,9 @@ class Rule:
     why: str
     fix: str
     confidence: str
+    bad: str = ""
+    good: str = ""
+    sources: tuple[str, ...] = ()
 
 
 @cache
@@ -34,7 +41,7 @@ def rules() -> dict[str, Rule]:
         if file.name.endswith(".yaml"):
             rows = yaml_rs.loads(file.read_text("utf-8"), parse_datetime=False)
             for row in rows if isinstance(rows, list) else ():
-                found[row["code"]] = Rule(**row)
+                found[row["code"]] = Rule(**row | {"sources": tuple(row.get("sources", ()))})
     return dict(sorted(found.items()))
 
 
@@ -51,4 +58,8 @@ def describe(code: str) -> str:
         hint = f"did you mean {close[0]}?" if close else "`blueprint rules` lists them all"
         raise UsageError(f"no rule has the code {code}", hint=hint)
     parts = [f"{rule.code} {rule.name} ({rule.confidence})", rule.summary, rule.why, f"fix: {rule.fix}"]
-    return "\n\n".join(textwrap.fill(part, 100) for part in parts) + "\n"
+    parts = [textwrap.fill(part, 100) for part in parts]
+    for title, example in (("bad:", rule.bad), ("good:", rule.good), ("sources:", "\n".join(rule.sources))):
+        if example:
+            parts.append(f"{title}\n{textwrap.indent(example.rstrip(), '    ')}")
+    return "\n\n".join(parts) + "\n"

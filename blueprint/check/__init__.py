@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from blueprint.catalog.schemas import Kind, SchemaPack
-from blueprint.check import names, native, references, security, sizes
+from blueprint.check import names, native, references, rules, security, sizes
 from blueprint.check.cel import Rules, Skipped
 from blueprint.check.defaults import with_defaults
 from blueprint.check.nulls import decoded
@@ -22,7 +22,7 @@ ObjectRule = Callable[[Manifest, Kind | None], Iterable[Finding]]
 TreeRule = Callable[[Sequence[Manifest]], Iterable[Finding]]
 
 OBJECT_RULES: tuple[ObjectRule, ...] = (names.names, sizes.sizes, native.native)
-TREE_RULES: tuple[TreeRule, ...] = (references.repeated, security.pod_security)
+TREE_RULES: tuple[TreeRule, ...] = (references.repeated, security.pod_security, rules.across)
 
 
 @dataclass(frozen=True, slots=True)

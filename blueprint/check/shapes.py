@@ -36,3 +36,16 @@ def texts(value: object) -> list[str]:
 def number(value: object, default: int | None = None) -> int | None:
     """The value if it is a whole number, else the default."""
     return value if isinstance(value, int) and not isinstance(value, bool) else default
+
+
+_OPENINGS = ("${", "{{", "{%", "$(", "<<", "@@")
+
+
+def placeholder(value: object) -> bool:
+    """Whether a text holds what another tool will replace, so that nothing can be said of it."""
+    return isinstance(value, str) and any(mark in value for mark in _OPENINGS)
+
+
+def known(value: object) -> str:
+    """The value if it is text without a placeholder, else ""."""
+    return value if isinstance(value, str) and not placeholder(value) else ""

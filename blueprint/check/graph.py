@@ -1,0 +1,201 @@
+"""The objects of a tree, indexed once, for rules that look across them.
+
+A graph is of one cluster; `clusters.graphs` divides a tree that holds several.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
+
+import orjson
+
+from blueprint.catalog.references import Reference, references
+from blueprint.catalog.tables import table
+from blueprint.check.pods import PodTemplate, pod_templates
+from blueprint.check.shapes import Body, items, mapping, maps, text
+from blueprint.finding import Ref
+from blueprint.objects import Manifest
+
+
+def kind_of(manifest: Manifest) -> str:
+    """`Kind.group`, or `Kind` alone for the core group: how rules and tables name kinds."""
+    group, slash, _ = manifest.api_version.partition("/")
+    return f"{manifest.kind}.{group}" if slash else manifest.kind
+
+
+def kind_name(ref: Ref) -> str:
+    """`Kind.group` of what a reference names."""
+    return f"{ref.kind}.{ref.group}" if ref.group else ref.kind
+
+
+class Graph:
+    """The objects of one cluster (or of a whole tree), looked up by identity, kind, namespace and who names them.
+
+    `closed` are kinds (`Kind.group`, or `*`) of which the tree is said to hold every object. `versions` are the
+    versions of Kubernetes and of components where they are known. `whole` tells that nothing is left out of this
+    graph that could belong to its cluster.
+    """
+
+    def __init__(
+        self,
+        manifests: Iterable[Manifest],
+        *,
+        closed: Collection[str] = (),
+        versions: Mapping[str, str] | None = None,
+        whole: bool = True,
+    ) -> None:
+        self.manifests = tuple(manifests)
+        self.said_closed = frozenset(closed)
+        self.versions: Mapping[str, str] = versions or {}
+        self.whole = whole
+        self._kinds: dict[str, list[Manifest]] = defaultdict(list)
+        for manifest in self.manifests:
+            self._kinds[kind_of(manifest)].append(manifest)
+
+    @cached_property
+    def by_ref(self) -> Mapping[Ref, Manifest]:
+        """Every object by its identity; the first in the order of the tree where one is there twice."""
+        found: dict[Ref, Manifest] = {}
+        for manifest in self.manifests:
+            found.setdefault(manifest.ref, manifest)
+        return found
+
+    def get(self, ref: Ref) -> Manifest | None:
+        """The object with this identity, in whatever version it is written."""
+        return self.by_ref.get(ref)
+
+    def kind(self, *names: str) -> Sequence[Manifest]:
+        """The objects of a kind, or of several: `ClusterQueue.kueue.x-k8s.io`, `Pod`."""
+        if len(names) == 1:
+            return self._kinds.get(names[0], ())
+        return [manifest for name in names for manifest in self._kinds.get(name, ())]
+
+    def kinds(self) -> Collection[str]:
+        """Every kind of which there are objects."""
+        return self._kinds.keys()
+
+    def group(self, name: str) -> list[Manifest]:
+        """The objects of every kind of an API group, in the order of kinds."""
+        return [m for kind in self._kinds if kind.partition(".")[2] == name for m in self._kinds[kind]]
+
+    @cached_property
+    def _namespaces(self) -> Mapping[str, list[Manifest]]:
+        found: dict[str, list[Manifest]] = defaultdict(list)
+        for manifest in self.manifests:
+            found[manifest.ref.namespace].append(manifest)
+        return found
+
+    def namespace(self, name: str) -> Sequence[Manifest]:
+        """The objects in a namespace; "" gives those that name none."""
+        return self._namespaces.get(name, ())
+
+    def namespaces(self) -> Collection[str]:
+        """Every namespace that an object is in, "" among them."""
+        return self._namespaces.keys()
+
+    @cached_property
+    def _named_by(self) -> Mapping[Ref, list[tuple[Manifest, Reference]]]:
+        found: dict[Ref, list[tuple[Manifest, Reference]]] = defaultdict(list)
+        for manifest in self.manifests:
+            for reference in references(manifest):
+                found[reference.target].append((manifest, reference))
+        return found
+
+    def named_by(self, ref: Ref) -> Sequence[tuple[Manifest, Reference]]:
+        """Who names an object, and in which field, by the table of references."""
+        return self._named_by.get(ref, ())
+
+    @cached_property
+    def pods(self) -> Sequence[tuple[Manifest, PodTemplate]]:
+        """Every pod and pod template with the object that holds it."""
+        return [(manifest, pod) for manifest in self.manifests for pod in pod_templates(manifest)]
+
+    def closed(self, kind: str) -> bool:
+        """Whether the absence of an object of this kind is a fault: its peers are here, or it is said to be closed.
+
+        False where a controller, a policy or a generator in the tree may bring it.
+        """
+        if self.said_closed & {kind, "*"}:
+            return True
+        return self.whole and bool(self._kinds.get(kind)) and not self.generated(kind)
+
+    def generated(self, kind: str) -> Sequence[Manifest]:
+        """What in this tree makes, or may make, objects of a kind that are not written in it."""
+        return [*self._makers.get(kind, ()), *self._makers.get("*", ()), *self._generating(kind)]
+
+    @cached_property
+    def _makers(self) -> Mapping[str, list[Manifest]]:
+        found: dict[str, list[Manifest]] = defaultdict(list)
+        for row in table("generators")["makers"]:
+            for made in row["makes"]:
+                found[made] += self._kinds.get(row["kind"], ())
+        for policy in self.kind("ClusterPolicy.kyverno.io", "Policy.kyverno.io"):
+            for made in sorted(set(_kyverno_generates(policy.body))):
+                found[made].append(policy)
+        sets = self._kinds.get("ApplicationSet.argoproj.io", ())
+        found["Application.argoproj.io"] += sets
+        return found
+
+    @cached_property
+    def _generating_policies(self) -> Sequence[tuple[Manifest, str]]:
+        policies = self.kind("GeneratingPolicy.policies.kyverno.io", "NamespacedGeneratingPolicy.policies.kyverno.io")
+        return [(policy, orjson.dumps(policy.body.get("spec"), default=str).decode()) for policy in policies]
+
+    def _generating(self, kind: str) -> list[Manifest]:
+        """GeneratingPolicies build objects in CEL: one that says the name of the kind may make it."""
+        name = kind.partition(".")[0]
+        return [policy for policy, written in self._generating_policies if name in written]
+
+    def labels_of_namespace(self, name: str) -> Mapping[str, str] | None:
+        """The labels that a namespace has on the server, or None where the tree does not hold it."""
+        found = self.get(Ref("", "Namespace", "", name))
+        if found is None:
+            return None
+        return {**labels_of(found.body), "kubernetes.io/metadata.name": name}
+
+
+def labels_of(body: Body) -> Mapping[str, str]:
+    """The labels of an object (or of anything with metadata), those that are text."""
+    found = mapping(mapping(body.get("metadata")).get("labels"))
+    return {str(key): value for key, value in found.items() if isinstance(value, str)}
+
+
+def annotations_of(body: Body) -> Mapping[str, str]:
+    """The annotations of an object, those that are text."""
+    found = mapping(mapping(body.get("metadata")).get("annotations"))
+    return {str(key): value for key, value in found.items() if isinstance(value, str)}
+
+
+def selects(selector: object, of: Mapping[str, str]) -> bool:
+    """Whether a label selector (matchLabels, matchExpressions) takes labels; an empty one takes all, None nothing.
+
+    Source: k8s.io/apimachinery@v0.35.4 pkg/apis/meta/v1/helpers.go LabelSelectorAsSelector.
+    """
+    if not isinstance(selector, dict):
+        return False
+    if any(of.get(str(key)) != value for key, value in mapping(selector.get("matchLabels")).items()):
+        return False
+    return all(_holds(term, of) for term in maps(selector.get("matchExpressions")))
+
+
+def _holds(term: Body, of: Mapping[str, str]) -> bool:
+    key, operator, values = text(term.get("key")), term.get("operator"), items(term.get("values"))
+    if operator == "In":
+        return of.get(key) in values
+    if operator == "NotIn":
+        return of.get(key) not in values
+    return (key in of) is (operator == "Exists")
+
+
+def _kyverno_generates(body: Body) -> Iterator[str]:
+    for rule in maps(mapping(body.get("spec")).get("rules")):
+        generate = mapping(rule.get("generate"))
+        for part in (generate, *maps(generate.get("foreach"))):
+            if kind := text(part.get("kind")):
+                group, slash, _ = text(part.get("apiVersion")).partition("/")
+                yield f"{kind}.{group}" if slash else kind
+            for kind in items(mapping(part.get("cloneList")).get("kinds")):
+                path = text(kind).split("/")  # v1/Secret, networking.k8s.io/v1/NetworkPolicy
+                yield f"{path[-1]}.{path[0]}" if len(path) == 3 else path[-1]

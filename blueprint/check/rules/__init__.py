@@ -1,0 +1,38 @@
+"""Rules that look across the objects of a cluster, one module for each family.
+
+A rule takes a `Graph` and yields findings. A family lists in `RULES` what it asks of one cluster, and in `TREE` what it
+asks of the tree as a whole, where several clusters meet (Argo CD's applications, say).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+
+from blueprint.check.clusters import graphs
+from blueprint.check.graph import Graph
+from blueprint.finding import Finding
+from blueprint.objects import Manifest
+
+Rule = Callable[[Graph], Iterable[Finding]]
+
+RULES: tuple[Rule, ...] = ()
+TREE: tuple[Rule, ...] = ()
+
+
+def across(
+    manifests: Sequence[Manifest],
+    *,
+    closed: Collection[str] = (),
+    versions: Mapping[str, str] | None = None,
+    together: Collection[Collection[str]] = (),
+) -> Iterator[Finding]:
+    """Every rule on every cluster of a tree, and those that ask about the tree; the same finding comes only once."""
+    seen: set[Finding] = set()
+    whole = Graph(manifests, closed=closed, versions=versions)
+    parts = graphs(manifests, closed=closed, versions=versions, together=together)
+    runs = [(rule, whole) for rule in TREE] + [(rule, part) for part in parts for rule in RULES]
+    for rule, graph in runs:
+        for finding in rule(graph):
+            if finding not in seen:
+                seen.add(finding)
+                yield finding
