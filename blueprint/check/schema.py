@@ -115,8 +115,10 @@ def unknown(manifest: Manifest, pack: SchemaPack) -> Iterator[Finding]:
     kinds = [kind for api_version, kind in pack.kinds() if api_version.rpartition("/")[0] == ref.group]
     close = get_close_matches(ref.kind, kinds, n=1, cutoff=0.8)
     fix = f"did you mean `{close[0]}`?" if close else ""
-    if ref.group in pack.builtin_groups():
-        yield _finding(manifest, "SCH113", f"Kubernetes has no kind {label}", ("kind",), Confidence.LIKELY, fix=fix)
+    spelt = ref.kind.lower()
+    if ref.group in pack.builtin_groups() or (close and close[0].lower() in (spelt, spelt.removesuffix("s"))):
+        owner = "Kubernetes" if ref.group in pack.builtin_groups() else ref.group
+        yield _finding(manifest, "SCH113", f"{owner} has no kind {label}", ("kind",), Confidence.LIKELY, fix=fix)
         return
     yield _finding(
         manifest, "SCH101", f"unknown kind {label}: not validated", ("kind",), severity=Severity.NOTE, fix=fix

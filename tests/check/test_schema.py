@@ -165,6 +165,12 @@ CASES: list[tuple[str, dict[str, Any], dict[str, Any], dict[str, Any]]] = [
         changed(DEPLOYMENT, "metadata", "name", "deploymnt"),
     ),
     (
+        "SCH113",
+        changed(WORKLOAD, "kind", "workloads"),
+        WORKLOAD,
+        changed(WORKLOAD, "metadata", "name", "workloads"),
+    ),
+    (
         "SCH114",
         changed(DEPLOYMENT, "metadata", "annotations", {"at": datetime.date(2026, 11, 30)}),
         DEPLOYMENT,
