@@ -109,7 +109,8 @@ def _modules() -> str:
         said = _first(package / "__init__.py")
         parts.append(f"### {name}/\n\n{said}\n" if said else f"### {name}/\n")
         files = sorted(path for path in package.glob("*.py") if path.stem != "__init__")
-        parts.append(_table(("file", "is"), [(f"`{path.name}`", _first(path)) for path in files]))
+        rows = [(f"`{path.name}`", _first(path)) for path in files]
+        parts += [_table(("file", "is"), rows)] if rows else []
     return "\n".join(parts)
 
 
