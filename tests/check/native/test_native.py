@@ -149,6 +149,28 @@ def test_runtimes_are_completed_by_their_jobs() -> None:
     assert native(Manifest(runtime, Source("a.yaml")), None) == []
 
 
+def analysis(label: str) -> Manifest:
+    template = {
+        "metadata": {"labels": {"revision": label}},
+        "spec": {"restartPolicy": "Never", "containers": [{"name": "c"}]},
+    }
+    metric = {"name": "smoke", "provider": {"job": {"spec": {"template": template}}}}
+    body = {"kind": "AnalysisTemplate", "metadata": {"name": "a"}, "spec": {"metrics": [metric]}}
+    return Manifest({"apiVersion": "argoproj.io/v1alpha1", **body}, Source("a.yaml"))
+
+
+def test_templates_with_arguments_wait_for_them() -> None:
+    assert native(analysis("{{args.revision}}"), None) == []
+    assert [f.code for f in native(analysis("v1"), None)] == ["NAT102"]
+
+
+def test_versions_that_are_gone_are_left_to_the_schema_check() -> None:
+    body = {"apiVersion": "apps/v1beta1", "kind": "Deployment", "metadata": {"name": "a"}}
+    assert (
+        native(Manifest({**body, "spec": {"template": {"spec": {"containers": [{}]}}}}, Source("a.yaml")), None) == []
+    )
+
+
 @pytest.mark.parametrize(
     ("requests", "limits", "codes"),
     [
