@@ -44,12 +44,15 @@ VIEWER = [
     rule(
         [""], ["pods", "pods/log", "services", "configmaps", "events", "persistentvolumeclaims", "resourcequotas"], READ
     ),
+    rule(["apps"], ["deployments", "replicasets"], READ),
+    rule(["autoscaling"], ["horizontalpodautoscalers"], READ),
     rule(["batch"], ["jobs"], READ),
     rule(["kubeflow.org"], ["pytorchjobs"], READ),
     rule(["trainer.kubeflow.org"], ["trainjobs", "trainingruntimes"], READ),
     rule(["kueue.x-k8s.io"], ["localqueues", "workloads"], READ),
     rule(["resource.k8s.io"], ["resourceclaims", "resourceclaimtemplates"], READ),
     rule(["argoproj.io"], ["rollouts", "analysisruns", "analysistemplates"], READ),
+    rule(["keda.sh"], ["scaledobjects"], READ),
     rule(["leaderworkerset.x-k8s.io"], ["leaderworkersets"], READ),
 ]
 DEVELOPER = [
@@ -64,7 +67,8 @@ DEVELOPER = [
 LEAD = [
     rule([""], ["persistentvolumeclaims"], WRITE),
     rule(["trainer.kubeflow.org"], ["trainingruntimes"], WRITE),
-    rule(["argoproj.io"], ["rollouts"], ["patch"]),
+    # Promoting, aborting and retrying write the status (argo-rollouts v1.10.2 pkg/kubectl-argo-rollouts/cmd).
+    rule(["argoproj.io"], ["rollouts/status"], ["patch"]),
 ]
 ROLES = {"viewer": VIEWER, "developer": VIEWER + DEVELOPER, "lead": VIEWER + DEVELOPER + LEAD}
 
@@ -215,7 +219,7 @@ def _hard(site: Site, team: Team) -> dict[str, str]:
 def _network(site: Site, team: Team, source: Source) -> Iterator[Item]:
     """Nothing in or out, then: names, the team's own pods among each other, and the scraper."""
     application, labels, namespace = team_application(team), team_labels(team), team.namespace
-    own = [{"podSelector": {}}]
+    own: list[dict[str, Any]] = [{"podSelector": {}}]
     scraper = [
         {"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": site.cluster.spec.monitoring.namespace}}}
     ]
