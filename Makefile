@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help setup render test unit lint types imports golden schemas pack facts tools tools-bench bench lock clean
+.PHONY: help setup render test unit lint types imports golden schemas pack docs tools tools-bench bench lock clean
 
 help: ## Show this help
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -48,6 +48,9 @@ schemas: $(READY) ## Write the editors' JSON Schemas of the specs again
 
 pack: $(READY) ## Generate the API schema pack again from the pinned Go modules
 	@$(BIN)/python scripts/schemas.py
+
+docs: $(READY) ## Write the generated pages of docs/ again
+	@$(BIN)/python scripts/docs.py
 
 tools: ## Build the Kubernetes programs that conformance tests run (needs Go)
 	@$(PYTHON) scripts/tools.py build --group conformance

@@ -173,11 +173,13 @@ def _next_step(path: Path, tree: Path, changes: Changes, *, check: bool, failed:
 
 def _blind_spots(passed_over: int, unknown: int, skipped_rules: list[str]) -> list[str]:
     """What the check could not judge, so that silence is not taken for approval."""
+    from blueprint.report.totals import counted
+
     notes = []
     if passed_over:
-        notes.append(f"passed over: {passed_over:,} documents that are no Kubernetes objects, or templates")
+        notes.append(f"passed over: {counted(passed_over, 'document')} that are no Kubernetes objects, or templates")
     if unknown:
-        notes.append(f"not validated: {unknown:,} objects of kinds without a known schema")
+        notes.append(f"not validated: {counted(unknown, 'object')} of kinds without a known schema")
     if skipped_rules:
-        notes.append(f"not evaluated: {len(skipped_rules):,} CEL rules: {', '.join(skipped_rules[:3])}")
+        notes.append(f"not evaluated: {counted(len(skipped_rules), 'CEL rule')}: {', '.join(skipped_rules[:3])}")
     return notes

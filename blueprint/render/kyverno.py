@@ -6,6 +6,7 @@ generated from these policies: Kubernetes' own are rendered beside them, and rul
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from itertools import groupby
 from typing import Final
@@ -32,6 +33,21 @@ def ref(policy: str, *, images: bool = False) -> Ref:
     return Ref(GROUP, kind, "", name(kind, policy))
 
 
+# `object` of a deleted object and `oldObject` of a new one are null for Kubernetes and Gatekeeper; Kyverno hands over an
+# empty map (kyverno v1.19.1 pkg/utils/admission/resource.go ExtractResources).
+_NULL: Final = re.compile(r"\b(object|oldObject)\s*(==|!=)\s*null\b|\bnull\s*(==|!=)\s*(object|oldObject)\b(?!\s*\.)")
+
+
+def spelt(text: str) -> str:
+    """An expression as Kyverno has to be given it, so that it means what it means elsewhere."""
+
+    def known(match: re.Match[str]) -> str:
+        name, sign = match[1] or match[4], match[2] or match[3]
+        return f"({name} {sign} null {'||' if sign == '==' else '&&'} {'!' * (sign == '==')}has({name}.metadata))"
+
+    return _NULL.sub(known, text)
+
+
 def item(site: Site, book: Rulebook) -> Item:
     """The ValidatingPolicy of a policy."""
     return site.item(
@@ -44,8 +60,8 @@ def item(site: Site, book: Rulebook) -> Item:
         actions=[book.action],
         background=book.scans,
         constraints=book.constraints(site),
-        variables=book.variables or None,
-        rules=book.rules,
+        variables=[row | {"expression": spelt(row["expression"])} for row in book.variables] or None,
+        rules=[row | {"expression": spelt(row["expression"])} for row in book.rules],
     )
 
 

@@ -13,6 +13,7 @@ from blueprint.render import (
     backup,
     delivery,
     health,
+    nodes,
     observability,
     policies,
     queues,
@@ -45,7 +46,7 @@ FAMILIES: tuple[Family, ...] = (
 )
 
 #: Files of a cluster that are no objects, as path below its folder and text: Argo CD never looks at them.
-FILES: tuple[Callable[[Site], Iterator[tuple[str, str]]], ...] = (audit.files,)
+FILES: tuple[Callable[[Site], Iterator[tuple[str, str]]], ...] = (audit.files, nodes.files)
 
 
 @dataclass(frozen=True, slots=True)

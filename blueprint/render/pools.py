@@ -78,14 +78,16 @@ def share(pool: NodePool, gpus: int) -> Share:
 
 
 def queue_of(pool: NodePool) -> str:
-    """The queue that serves a pool: its purpose, apart for DRA.
+    """The queue that serves a pool: its purpose, apart for DRA, and apart where topology-awareness is unusual.
 
     A queue is either wholly topology-aware or not at all: Kueue refuses a pod set without a topology wish on a
     topology-aware flavor of a mixed queue (kueue v0.17.0 pkg/scheduler/flavorassigner/tas_flavorassigner.go).
+    Training usually has racks, everything else has none.
     """
-    suffix = "-dra" if pool.devices == "dra" else ""
-    tas = "" if pool.racks or suffix else "-plain" if pool.purpose == "training" else ""
-    return f"{pool.purpose}{suffix}{tas}"
+    dra = pool.devices == "dra"
+    usual = pool.purpose == "training" and not dra
+    unusual = "" if bool(pool.racks) == usual else "-plain" if usual else "-racked"
+    return f"{pool.purpose}{'-dra' if dra else ''}{unusual}"
 
 
 def resources_of(quota: Quota, pool: NodePool) -> str:

@@ -200,10 +200,17 @@ def _machines(site: Site) -> Iterator[Item]:
 
 def _priorities(site: Site) -> Iterator[Item]:
     for level, (value, description) in PRIORITIES.items():
-        common = {"name": priority(level), "labels": MANAGED_BY, "value": value, "description": description}
-        yield site.item(APPLICATION, "WorkloadPriorityClass", site.document.source, **common)
-        preemption = "Never" if level == "low" else "PreemptLowerPriority"
-        yield site.item(APPLICATION, "PriorityClass", site.document.source, preemption=preemption, **common)
+        for kind in ("WorkloadPriorityClass", "PriorityClass"):
+            yield site.item(
+                APPLICATION,
+                kind,
+                site.document.source,
+                name=priority(level),
+                labels=MANAGED_BY,
+                value=value,
+                description=description,
+                preemption="Never" if level == "low" else "PreemptLowerPriority",
+            )
 
 
 def _cohorts(site: Site) -> Iterator[Item]:

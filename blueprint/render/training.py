@@ -173,8 +173,8 @@ def _run(site: Site, document: Document[TrainingJob], team: Team, pool: NodePool
         "kueue.x-k8s.io/priority-class": priority(job.spec.priority),
     }
     deadline = int(job.spec.max_runtime.total_seconds()) if job.spec.max_runtime else None
-    common = {"namespace": team.namespace, "annotations": None, "deadline": deadline}
-    pods = {"pod_labels": labels, "pod_annotations": topology_annotations(site, job, pool)}
+    common: dict[str, Any] = {"namespace": team.namespace, "annotations": None, "deadline": deadline}
+    pods: dict[str, Any] = {"pod_labels": labels, "pod_annotations": topology_annotations(site, job, pool)}
     if pool.devices == "dra" and job.spec.gpus:
         yield site.item(
             team_application(team),

@@ -12,6 +12,7 @@ from blueprint.check.pods import pod_templates
 from blueprint.finding import Severity
 from blueprint.render import policies
 from blueprint.render.gatekeeper import constraint_kind
+from blueprint.render.kyverno import spelt
 from blueprint.render.platform import RenderedCluster, render
 from blueprint.render.rulebook import SYSTEM_NAMESPACES
 from blueprint.render.site import Site
@@ -83,8 +84,12 @@ def test_all_engines_are_given_the_same_text(reference: RenderedCluster) -> None
     templates = of_kind(reference, "ConstraintTemplate")
     assert set(kyverno) <= set(native)
     for name, body in kyverno.items():
-        for field in ("variables", "validations", "matchConstraints", "failurePolicy"):
-            assert body["spec"].get(field) == native[name]["spec"].get(field)
+        spec = native[name]["spec"]
+        for field in ("variables", "validations"):
+            wanted = [row | {"expression": spelt(row["expression"])} for row in spec.get(field, [])]
+            assert body["spec"].get(field, []) == wanted
+        for field in ("matchConstraints", "failurePolicy"):
+            assert body["spec"][field] == spec[field]
     for name, body in native.items():
         template = templates.get(constraint_kind(name).lower())
         if template is None:
@@ -164,6 +169,29 @@ def _made(kind: str, metadata: Body, spec: Body) -> Body:
     }
     pod = {"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": spec}
     return {"operation": "CREATE", "namespace": "team", "userInfo": {"username": JOBS}, "object": pod}
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("oldObject != null && a", "(oldObject != null && has(oldObject.metadata)) && a"),
+        ("object == null ? 1 : 2", "(object == null || !has(object.metadata)) ? 1 : 2"),
+        ("null==oldObject", "(oldObject == null || !has(oldObject.metadata))"),
+        ("namespaceObject != null", "namespaceObject != null"),
+        ("object.spec.x == null", "object.spec.x == null"),
+        ("null != object.spec", "null != object.spec"),
+    ],
+)
+def test_kyverno_is_told_of_absence_in_its_own_way(text: str, said: str) -> None:
+    assert spelt(text) == said
+
+
+def test_what_kyverno_is_told_judges_its_own_requests_alike(reference: RenderedCluster) -> None:
+    """Kyverno hands over an empty map where the other engines have null."""
+    for case in CASES:
+        spec = of_kind(reference, "ValidatingPolicy").get(case.policy, {}).get("spec")
+        if spec is not None and case.namespace not in SYSTEM_NAMESPACES:
+            assert bool(refusal(spec, {"oldObject": {}, **case.review()["request"]})) is case.refused
 
 
 @pytest.mark.parametrize(

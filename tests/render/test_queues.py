@@ -150,3 +150,14 @@ def test_no_amount_lends_more_than_it_has(amounts: list[tuple[int, int | None, i
         for amount in flavor.amounts:
             if amount.lend is not None:
                 assert parse_quantity(amount.lend) <= parse_quantity(amount.nominal)
+
+
+def test_no_queue_mixes_topology_aware_and_plain_flavors(tmp_path: Path) -> None:
+    serving = [pool.replace("purpose: training", "purpose: serving") for pool in (PLAIN, RACKS)]
+    quotas = "[{cluster: here, pool: gpu, gpus: 2}, {cluster: here, pool: racked, gpus: 2}]"
+    world = World(tmp_path, cluster(f"[{', '.join(serving)}]"), team(quotas))
+    aware = {name for name, body in world.all("ResourceFlavor").items() if "topologyName" in body["spec"]}
+    assert set(world.all("ClusterQueue")) == {"alpha-serving", "alpha-serving-racked"}
+    for queue in world.all("ClusterQueue").values():
+        used = {flavor["name"] for group in queue["spec"]["resourceGroups"] for flavor in group["flavors"]}
+        assert used <= aware or not used & aware
