@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 
 from blueprint.render.served import Served, served
+from blueprint.render.site import Site
 from blueprint.spec.cluster import NodePool
 
 
@@ -41,8 +43,24 @@ class Room:
     why: str
 
 
-def room(service: Served) -> Room:
-    """How many replicas of the service the quota and the pool hold."""
+#: GPUs by team, pool and resource.
+Demand = Mapping[tuple[str, str, str], int]
+
+
+def demand(site: Site) -> Demand:
+    """What the services of a cluster have when each has its most replicas."""
+    found: Counter[tuple[str, str, str]] = Counter()
+    for service in served(site):
+        found[_share(service)] += service.most * service.gpus
+    return found
+
+
+def _share(service: Served) -> tuple[str, str, str]:
+    return service.team.metadata.name, service.pool.name, service.resource
+
+
+def room(service: Served, all_services: Demand) -> Room:
+    """How many replicas of the service the quota and the pool hold beside the others."""
     shape = service.spec.gpus
     quota = next(
         (
@@ -56,13 +74,7 @@ def room(service: Served) -> Room:
     if quota is None:
         return Room(0, 0, f"team {service.team.metadata.name} has no quota there")
     bound = machines if quota.borrow is None else min(machines, quota.gpus + quota.borrow)
-    others = sum(
-        other.most * other.gpus
-        for other in served(service.site)
-        if other.team is service.team
-        and other.document is not service.document
-        and (other.pool, other.resource) == (service.pool, service.resource)
-    )
+    others = all_services[_share(service)] - service.most * service.gpus
     whose = f"{others} of them are for other services" if others else "all of them for this service"
     return Room(
         max(0, (min(quota.gpus, machines) - others) // service.gpus),
@@ -93,13 +105,12 @@ class Update:
     peak: int
 
 
-def update(service: Served) -> Update:
+def update(service: Served, space: Room) -> Update:
     """The way that loses no capacity, where the team's own quota holds it, else the one that takes the least.
 
     An autoscaled canary shrinks its stable version in any case: the scaler sees the pods of both versions as one
     number, and would keep the sum (argo-rollouts issue 4847).
     """
-    space = room(service)
     if service.routed and service.rollout:
         weights = percents(service.rollout.canary)
         full, least = (canary_peak(service.most, weights, dynamic=dynamic) for dynamic in (False, True))
@@ -115,9 +126,8 @@ def percents(shares: Sequence[Decimal]) -> list[int]:
     return [int(share * 100) for share in shares]
 
 
-def judge(service: Served, plan: Update) -> None:
+def judge(service: Served, space: Room, plan: Update) -> None:
     """SRV101: a peak that can never be had, so that the update stops half-way."""
-    space = room(service)
     if plan.peak <= space.most:
         return
     needed, there = plan.peak * service.gpus, space.most * service.gpus

@@ -25,8 +25,9 @@ GROUPS = ("leaderworkerset.x-k8s.io/v1", "LeaderWorkerSet")
 def items(site: Site) -> Iterator[Item]:
     """Claims of weights, each once for its team, and the objects of each service."""
     yield from _claims(site)
+    demand = capacity.demand(site)
     for service in served(site):
-        yield from _service(service)
+        yield from _service(service, capacity.room(service, demand))
 
 
 def _claims(site: Site) -> Iterator[Item]:
@@ -52,9 +53,9 @@ def _claims(site: Site) -> Iterator[Item]:
         )
 
 
-def _service(service: Served) -> Iterator[Item]:
-    plan = capacity.update(service)
-    capacity.judge(service, plan)
+def _service(service: Served, room: capacity.Room) -> Iterator[Item]:
+    plan = capacity.update(service, room)
+    capacity.judge(service, room, plan)
     vllm.judge(service)
     yield service.item("ServiceAccount", name=service.account)
     yield service.item("Service", selector=service.entrance)

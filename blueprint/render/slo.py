@@ -14,6 +14,7 @@ from typing import Any
 
 from blueprint.finding import Ref
 from blueprint.render import series
+from blueprint.render.names import name
 from blueprint.render.plan import Item
 from blueprint.render.series import Selector, span
 from blueprint.render.served import Served
@@ -90,15 +91,15 @@ def promises(served: Served) -> list[Promise]:
     return found
 
 
-def _latency(name: str, bad: str, quantile: Quantile, metric: str, buckets: str) -> Promise:
+def _latency(kind: str, bad: str, quantile: Quantile, metric: str, buckets: str) -> Promise:
     for key, share in _QUANTILES.items():
         value = getattr(quantile, key)
         if value is not None:
             seconds = value.total_seconds()
-            what = "first tokens" if name == "first-token" else "answers"
+            what = "first tokens" if kind == "first-token" else "answers"
             text = f"{plain(share * 100)}% of {what} come within {seconds:g} s"
-            return Promise(name, bad, 1 - share, Bound(metric, buckets, seconds), text)
-    raise AssertionError(name)  # the spec has exactly one
+            return Promise(kind, bad, 1 - share, Bound(metric, buckets, seconds), text)
+    raise AssertionError(kind)  # the spec has exactly one
 
 
 def plain(number: Decimal) -> str:
@@ -240,7 +241,7 @@ def trial(served: Served) -> Trial:
 
 def analysis_name(served: Served) -> str:
     """The AnalysisTemplate of a service."""
-    return f"{served.name}-slo"
+    return name("AnalysisTemplate", served.name, "slo")
 
 
 def analysis(served: Served) -> Iterator[Item]:

@@ -2,8 +2,23 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from blueprint.render.capacity import canary_peak, judge, room, update
+from blueprint.render import capacity
+from blueprint.render.capacity import Room, Update, canary_peak
+from blueprint.render.served import Served
 from tests.render.sites import one, served, site
+
+
+def room(service: Served) -> Room:
+    return capacity.room(service, capacity.demand(service.site))
+
+
+def update(service: Served) -> Update:
+    return capacity.update(service, room(service))
+
+
+def judge(service: Served) -> None:
+    capacity.judge(service, room(service), update(service))
+
 
 CANARY = {"slo": {"errors": "1%"}, "rollout": {"canary": ["5%", "20%", "50%"]}}
 
@@ -88,7 +103,7 @@ def test_a_peak_that_can_never_be_had_is_a_finding(replicas: int, codes: list[st
     quotas = [{"cluster": "prod", "pool": "a100", "gpus": 16, "borrow": 4}]
     changes = {**CANARY, "replicas": {"min": replicas, "max": replicas}, "gpus.tensorParallel": 4}
     service = one(changes, quotas=quotas)
-    judge(service, update(service))
+    judge(service)
     assert [finding.code for finding in service.site.problems] == codes
     for finding in service.site.problems:
         assert finding.fails
@@ -99,6 +114,6 @@ def test_a_peak_that_can_never_be_had_is_a_finding(replicas: int, codes: list[st
 
 def test_the_finding_is_where_the_numbers_of_that_cluster_are() -> None:
     service = one({"replicasOn": {"prod": {"min": 99, "max": 99}}})
-    judge(service, update(service))
+    judge(service)
     [finding] = service.site.problems
     assert finding.path == "spec.replicasOn.prod"
