@@ -37,6 +37,7 @@ FAMILIES = {
     "SPC": ("Specs", "What people write: its YAML, its fields, and what specs say of each other."),
     "TPL": ("Templates", "The Jinja files that give objects their shape."),
     "SRV": ("Served models", "What a cluster can do for a model, and what its promises need."),
+    "VER": ("Versions", "Components against the versions that objects are rendered for."),
     "POL": ("Policies", "What an engine can enforce."),
     "WAV": ("Order", "Waves, the health that makes them wait, and what Argo CD must ignore."),
     "YML": ("Reading YAML and JSON", "Files, and what parsers make of them."),

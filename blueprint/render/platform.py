@@ -20,6 +20,7 @@ from blueprint.render import (
     serving,
     tenancy,
     training,
+    versions,
 )
 from blueprint.render.drift import ignored, with_drift
 from blueprint.render.emit import emit
@@ -80,7 +81,7 @@ def render(platform: Platform, document: Document[Cluster], templates: Templates
     site = Site(platform, document, platform.deliveries[0], templates)
     findings: list[Finding] = []
     items = with_drift(_collect(site, findings))
-    findings += site.problems
+    findings += [*site.problems, *versions.findings(site)]
     ordered = order(items, health.gates(), outside(site))
     findings += ordered.findings
     folders: dict[str, list[Manifest]] = {application.name: [] for application in ordered.applications}
