@@ -8,15 +8,20 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import orjson
 
 from blueprint.catalog.references import Reference, references
+from blueprint.catalog.resources import Resource, Resources
 from blueprint.catalog.tables import table
 from blueprint.check.pods import PodTemplate, pod_templates
 from blueprint.check.shapes import Body, items, mapping, maps, text
 from blueprint.finding import Ref
 from blueprint.objects import Manifest
+
+if TYPE_CHECKING:
+    from blueprint.check.applications import Deliveries
 
 
 def kind_of(manifest: Manifest) -> str:
@@ -148,6 +153,18 @@ class Graph:
         name = kind.partition(".")[0]
         return [policy for policy, written in self._generating_policies if name in written]
 
+    @cached_property
+    def deliveries(self) -> Deliveries:
+        """Which objects Argo CD's Applications of this tree apply."""
+        from blueprint.check.applications import Deliveries
+
+        return Deliveries(self)
+
+    @cached_property
+    def resources(self) -> Resources:
+        """Kinds and their plurals: those of the catalog, and those that CRDs of this tree add."""
+        return Resources(_defined(self.kind("CustomResourceDefinition.apiextensions.k8s.io")))
+
     def labels_of_namespace(self, name: str) -> Mapping[str, str] | None:
         """The labels that a namespace has on the server, or None where the tree does not hold it."""
         found = self.get(Ref("", "Namespace", "", name))
@@ -187,6 +204,14 @@ def _holds(term: Body, of: Mapping[str, str]) -> bool:
     if operator == "NotIn":
         return of.get(key) not in values
     return (key in of) is (operator == "Exists")
+
+
+def _defined(crds: Sequence[Manifest]) -> Iterator[Resource]:
+    for crd in crds:
+        spec = mapping(crd.body.get("spec"))
+        names = mapping(spec.get("names"))
+        group, kind, plural = text(spec.get("group")), text(names.get("kind")), text(names.get("plural"))
+        yield Resource(group, kind, plural, spec.get("scope") != "Cluster")
 
 
 def _kyverno_generates(body: Body) -> Iterator[str]:

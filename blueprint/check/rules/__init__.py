@@ -10,13 +10,16 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 
 from blueprint.check.clusters import graphs
 from blueprint.check.graph import Graph
+from blueprint.check.rules import argo_apps
 from blueprint.finding import Finding
 from blueprint.objects import Manifest
 
 Rule = Callable[[Graph], Iterable[Finding]]
 
-RULES: tuple[Rule, ...] = ()
-TREE: tuple[Rule, ...] = ()
+_FAMILIES = (argo_apps,)
+
+RULES: tuple[Rule, ...] = tuple(rule for family in _FAMILIES for rule in family.RULES)
+TREE: tuple[Rule, ...] = tuple(rule for family in _FAMILIES for rule in family.TREE)
 
 
 def across(
@@ -24,12 +27,11 @@ def across(
     *,
     closed: Collection[str] = (),
     versions: Mapping[str, str] | None = None,
-    together: Collection[Collection[str]] = (),
 ) -> Iterator[Finding]:
     """Every rule on every cluster of a tree, and those that ask about the tree; the same finding comes only once."""
     seen: set[Finding] = set()
     whole = Graph(manifests, closed=closed, versions=versions)
-    parts = graphs(manifests, closed=closed, versions=versions, together=together)
+    parts = graphs(manifests, closed=closed, versions=versions, together=whole.deliveries.together())
     runs = [(rule, whole) for rule in TREE] + [(rule, part) for part in parts for rule in RULES]
     for rule, graph in runs:
         for finding in rule(graph):

@@ -1,0 +1,47 @@
+"""Every case of every family of rules: found, gone when repaired, and silent for what only looks like it."""
+
+from __future__ import annotations
+
+import pytest
+
+from blueprint.catalog.rules import Rule, rules
+from tests.check.rules.cases import Case, cases, codes, findings
+
+ALL = dict(cases())
+PLACE = "shown/queues/objects.yaml"
+"""Where the examples of pages stand, so that an Application among them can own the others."""
+
+SHOWN = {code: rule for code, rule in rules().items() if rule.bad}
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_case(name: str) -> None:
+    case: Case = ALL[name]
+    known = {"closed": case.closed, "versions": case.versions}
+    found = findings(case.objects, **known)
+    assert set(case.expect) <= {finding.code for finding in found}, found
+    for finding in found:
+        assert finding.message and finding.source, finding
+        assert finding.code in rules()
+    for files in (case.fixed, case.near):
+        if files:
+            left = [finding for finding in findings(files, **known) if finding.code in case.expect]
+            assert not left
+
+
+@pytest.mark.parametrize("code", SHOWN)
+def test_examples_of_the_page(code: str) -> None:
+    rule: Rule = SHOWN[code]
+    assert code in codes({PLACE: rule.bad})
+    assert rule.good
+    assert code not in codes({PLACE: rule.good})
+
+
+def test_rules_across_objects_have_examples_and_sources() -> None:
+    said = {code for case in ALL.values() for code in case.expect}
+    assert said <= SHOWN.keys() | _WITHOUT
+    assert all(rule.sources for rule in SHOWN.values())
+
+
+_WITHOUT = frozenset({"REF103", "WAV103", "WAV105", "WAV108", "WAV109"})
+"""Codes that rendering says, too; their pages came before examples did."""
