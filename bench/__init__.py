@@ -1,0 +1,1 @@
+"""Benchmarks beside the peers: `python -m bench` measures in fresh processes and writes BENCHMARKS.md."""
