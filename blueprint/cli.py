@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import shutil
 import sys
@@ -123,6 +124,10 @@ def version() -> None:
 
 def main() -> None:
     """Run the command line; every known failure is one message, never a traceback."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            # A terminal that cannot show a character shows "?"; it must not end the run.
+            stream.reconfigure(errors="replace")
     try:
         app(prog_name="blueprint")
     except BlueprintError as error:

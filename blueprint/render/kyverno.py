@@ -33,9 +33,10 @@ def ref(policy: str, *, images: bool = False) -> Ref:
     return Ref(GROUP, kind, "", name(kind, policy))
 
 
-# `object` of a deleted object and `oldObject` of a new one are null for Kubernetes and Gatekeeper; Kyverno hands over an
-# empty map (kyverno v1.19.1 pkg/utils/admission/resource.go ExtractResources).
-_NULL: Final = re.compile(r"\b(object|oldObject)\s*(==|!=)\s*null\b|\bnull\s*(==|!=)\s*(object|oldObject)\b(?!\s*\.)")
+# `object` of a deleted object and `oldObject` of a new one are null for Kubernetes and Gatekeeper; Kyverno hands over
+# an empty map (kyverno v1.19.1 pkg/utils/admission/resource.go ExtractResources).
+_OBJECT: Final = r"(?<![\w.])(object|oldObject)\b"
+_NULL: Final = re.compile(rf"{_OBJECT}\s*(==|!=)\s*null\b|\bnull\s*(==|!=)\s*{_OBJECT}(?!\s*[.\[])")
 
 
 def spelt(text: str) -> str:

@@ -4,17 +4,51 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from blueprint.finding import Confidence, Finding, Source
 from blueprint.render.emit import emit
 from blueprint.render.site import Site
+from blueprint.spec.cluster import NodePool
 
 
 def files(site: Site) -> Iterator[tuple[str, str]]:
-    """One drop-in for each pool with GPUs that wants `singleNumaNode`: path below the cluster's folder, and text.
+    """One drop-in for each pool with GPUs: path below the cluster's folder, and text.
 
-    With policy `single-numa-node` a pod that asks for whole CPUs starts only where its CPUs and GPUs share a NUMA node
-    (kubernetes v1.35.4 pkg/kubelet/cm/topologymanager). The CPU manager must be `static`, or there is nothing to align.
+    With policy `single-numa-node` the kubelet refuses a pod whose whole CPUs and GPUs do not fit one NUMA node, with
+    `best-effort` it aligns them where it can (kubernetes v1.35.4 pkg/kubelet/cm/topologymanager). The CPU manager must
+    be `static`, or there is nothing to align.
     """
     for pool in site.cluster.spec.node_pools:
-        if pool.gpus is not None and pool.single_numa_node:
-            body = site.templates.render("KubeletConfiguration", source=site.document.source)
+        if pool.gpus is not None:
+            policy = "single-numa-node" if pool.single_numa_node else "best-effort"
+            body = site.templates.render("KubeletConfiguration", source=site.document.source, policy=policy)
             yield f"node-files/kubelet-{pool.name}.yaml", emit(body)
+
+
+def findings(site: Site) -> Iterator[Finding]:
+    """Pods that their pool's kubelets would refuse, because they want more GPUs than one NUMA node has."""
+    for pool_name, gpus, who, place in _wishes(site):
+        pool = site.cluster.spec.pool(pool_name)
+        if pool is not None and (most := _gpus_of_numa_node(pool)) is not None and gpus > most:
+            yield Finding(
+                "NOD101",
+                f"a pod of {who} asks for {gpus} GPUs, a NUMA node of {pool.name} has {most}: the kubelet refuses it",
+                place,
+                confidence=Confidence.LIKELY,
+                fix=f"set singleNumaNode: false on {pool.name}, or let a pod ask for {most} GPUs at most",
+            )
+
+
+def _wishes(site: Site) -> Iterator[tuple[str, int, str, Source]]:
+    """Pool, GPUs of one pod, whose, and where that is written."""
+    for job in site.platform.training_on(site.name):
+        yield job.model.spec.pool, job.model.spec.gpus, job.model.metadata.name, job.locate("spec.gpus")
+    for service in site.platform.services_on(site.name):
+        shape = service.model.spec.gpus
+        yield shape.pool, shape.gpus_per_pod, service.model.metadata.name, service.locate("spec.gpus.tensorParallel")
+
+
+def _gpus_of_numa_node(pool: NodePool) -> int | None:
+    """None where the kubelet does not refuse: the policy is off, claims give no hints, or slices are counted."""
+    if not pool.single_numa_node or pool.gpus is None or pool.gpus.mig or pool.devices == "dra":
+        return None
+    return max(1, pool.gpus.count // pool.numa_nodes)

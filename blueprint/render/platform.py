@@ -81,7 +81,7 @@ def render(platform: Platform, document: Document[Cluster], templates: Templates
     site = Site(platform, document, platform.deliveries[0], templates)
     findings: list[Finding] = []
     items = with_drift(_collect(site, findings))
-    findings += [*site.problems, *versions.findings(site)]
+    findings += [*site.problems, *versions.findings(site), *nodes.findings(site)]
     ordered = order(items, health.gates(), outside(site))
     findings += ordered.findings
     folders: dict[str, list[Manifest]] = {application.name: [] for application in ordered.applications}

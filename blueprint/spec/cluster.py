@@ -99,8 +99,10 @@ class NodePool(Model):
     """`dra` hands GPUs out by claims (Dynamic Resource Allocation), `plugin` by the device plugin."""
     device_class: Name | None = None
     """Name of the DeviceClass of a `dra` pool; that of the pool unless given."""
+    numa_nodes: int = Field(default=2, ge=1, le=16)
+    """NUMA nodes of each machine; its GPUs are spread evenly over them."""
     single_numa_node: bool = True
-    """Whether the kubelets align CPUs, memory and GPUs on one NUMA node. Recorded: nothing is rendered from it."""
+    """Whether the kubelets refuse a pod whose CPUs and GPUs do not fit one NUMA node; else they align what they can."""
 
     @model_validator(mode="after")
     def _class_is_for_claims(self) -> NodePool:

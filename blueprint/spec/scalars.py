@@ -41,6 +41,7 @@ _SURPRISES: Final = (
     (re.compile(r"[-+]?(0x[0-9a-fA-F]*_[0-9a-fA-F_]*|[0-9]+_[0-9_]*(\.[0-9_]*)?)"), "a number in YAML 1.1"),
     (re.compile(r"[-+]?[0-9][0-9_]*\.[0-9_]*_[0-9_]*"), "a number in YAML 1.1"),
     (re.compile(r"[-+](0x[0-9a-fA-F]+)"), "a number in YAML 1.1"),
+    (re.compile(r"[-+]\.[0-9]+"), "a number in YAML 1.2 and a string in some parsers of YAML 1.1"),
     (
         re.compile(r"[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}([Tt \t][ \t]*[0-9]{1,2}:[0-9]{2}:[0-9]{2}\S*([ \t]*\S+)?)?"),
         "a date in YAML 1.1",

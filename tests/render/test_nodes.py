@@ -1,28 +1,52 @@
-"""Files for the nodes: CPUs and GPUs of a pod on one NUMA node."""
+"""Files for the nodes: CPUs and GPUs of a pod on one NUMA node, and pods that this would refuse."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 import yaml
 
-from tests.render.worlds import PLAIN, World, cluster, team
+from tests.render.worlds import DRA, PLAIN, World, cluster, job, team
 
 QUOTA = team("[{cluster: here, pool: gpu, gpus: 8}]")
 
 
-def test_a_gpu_pool_gets_its_drop_in_unless_it_says_no(tmp_path: Path) -> None:
-    world = World(tmp_path / "a", cluster(f"[{PLAIN}]"), QUOTA)
+@pytest.mark.parametrize(("single", "policy"), [("true", "single-numa-node"), ("false", "best-effort")])
+def test_a_gpu_pool_gets_its_drop_in(single: str, policy: str, tmp_path: Path) -> None:
+    world = World(tmp_path, cluster(f"[{PLAIN[:-1]}, singleNumaNode: {single}}}]"), QUOTA)
     files = {path: text for path, text in world.cluster.plain.items() if "kubelet" in path}
     assert list(files) == ["here/node-files/kubelet-gpu.yaml"]
     settings = yaml.safe_load(files["here/node-files/kubelet-gpu.yaml"])
-    assert settings["topologyManagerPolicy"] == "single-numa-node"
+    assert settings["topologyManagerPolicy"] == policy
     assert settings["cpuManagerPolicy"] == "static"
-    without = World(tmp_path / "b", cluster(f"[{PLAIN[:-1]}, singleNumaNode: false}}]"), QUOTA)
-    assert not [path for path in without.cluster.plain if "kubelet" in path]
 
 
 def test_a_pool_without_gpus_gets_none(tmp_path: Path) -> None:
     system = "{name: system, purpose: system, nodes: 1, cpu: 4, memory: 16Gi}"
     world = World(tmp_path, cluster(f"[{PLAIN}, {system}]"), QUOTA)
     assert not [path for path in world.cluster.plain if "system" in path]
+
+
+@pytest.mark.parametrize(
+    ("pool", "gpus", "refused"),
+    [
+        (PLAIN, 8, True),
+        (PLAIN, 5, True),
+        (PLAIN, 4, False),
+        (f"{PLAIN[:-1]}, numaNodes: 1}}", 8, False),
+        (f"{PLAIN[:-1]}, numaNodes: 4}}", 4, True),
+        (f"{PLAIN[:-1]}, singleNumaNode: false}}", 8, False),
+    ],
+)
+def test_a_pod_larger_than_a_numa_node(pool: str, gpus: int, refused: bool, tmp_path: Path) -> None:
+    world = World(tmp_path, cluster(f"[{pool}]"), QUOTA, job(pool="gpu", gpus=str(gpus)))
+    found = [finding for finding in world.findings if finding.code == "NOD101"]
+    assert bool(found) is refused
+    assert all(finding.source and finding.source.line > 1 for finding in found)
+
+
+def test_claims_give_the_kubelet_no_hints(tmp_path: Path) -> None:
+    quota = team("[{cluster: here, pool: claims, gpus: 8}]")
+    world = World(tmp_path, cluster(f"[{DRA}]"), quota, job(pool="claims", gpus="8", api="TrainJob"))
+    assert not world.findings

@@ -180,6 +180,7 @@ def _made(kind: str, metadata: Body, spec: Body) -> Body:
         ("namespaceObject != null", "namespaceObject != null"),
         ("object.spec.x == null", "object.spec.x == null"),
         ("null != object.spec", "null != object.spec"),
+        ("request.object == null", "request.object == null"),
     ],
 )
 def test_kyverno_is_told_of_absence_in_its_own_way(text: str, said: str) -> None:

@@ -17,7 +17,7 @@ def racked(folder: Path, **spec: str) -> World:
         folder,
         cluster(f"[{RACKS}]"),
         team("[{cluster: here, pool: racked, gpus: 32}]"),
-        job(pool="racked", gpus="8", **spec),
+        job(pool="racked", gpus="4", **spec),
     )
 
 
