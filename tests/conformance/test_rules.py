@@ -113,7 +113,11 @@ def test_a_canary_without_failures_or_without_requests(promtool: Path, tmp_path:
         {"series": f"vllm:time_to_first_token_seconds_count{{{of}}}", "values": "0+15x40"},
     ]
     cases = [
-        {"expr": queries["volume"], "eval_time": "5m", "exp_samples": [{"labels": "{}", "value": 120}]},
+        {
+            "expr": f"round({queries['volume']}, 0.001)",
+            "eval_time": "5m",
+            "exp_samples": [{"labels": "{}", "value": 120}],
+        },
         {"expr": queries["errors"], "eval_time": "5m", "exp_samples": [{"labels": "{}", "value": 0}]},
         {
             "expr": f"round({queries['first-token']}, 0.001)",
