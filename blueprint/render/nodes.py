@@ -34,7 +34,7 @@ def findings(site: Site) -> Iterator[Finding]:
                 f"a pod of {who} asks for {gpus} GPUs, a NUMA node of {pool.name} has {most}: the kubelet refuses it",
                 place,
                 confidence=Confidence.LIKELY,
-                fix=f"set singleNumaNode: false on {pool.name}, or let a pod ask for {most} GPUs at most",
+                fix=f"leave singleNumaNode out on {pool.name}, or let a pod ask for {most} GPUs at most",
             )
 
 

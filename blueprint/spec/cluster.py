@@ -101,7 +101,7 @@ class NodePool(Model):
     """Name of the DeviceClass of a `dra` pool; that of the pool unless given."""
     numa_nodes: int = Field(default=2, ge=1, le=16)
     """NUMA nodes of each machine; its GPUs are spread evenly over them."""
-    single_numa_node: bool = True
+    single_numa_node: bool = False
     """Whether the kubelets refuse a pod whose CPUs and GPUs do not fit one NUMA node; else they align what they can."""
 
     @model_validator(mode="after")

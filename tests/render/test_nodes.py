@@ -29,18 +29,18 @@ def test_a_pool_without_gpus_gets_none(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("pool", "gpus", "refused"),
+    ("more", "gpus", "refused"),
     [
-        (PLAIN, 8, True),
-        (PLAIN, 5, True),
-        (PLAIN, 4, False),
-        (f"{PLAIN[:-1]}, numaNodes: 1}}", 8, False),
-        (f"{PLAIN[:-1]}, numaNodes: 4}}", 4, True),
-        (f"{PLAIN[:-1]}, singleNumaNode: false}}", 8, False),
+        ("", 8, False),
+        (", singleNumaNode: true", 8, True),
+        (", singleNumaNode: true", 5, True),
+        (", singleNumaNode: true", 4, False),
+        (", singleNumaNode: true, numaNodes: 1", 8, False),
+        (", singleNumaNode: true, numaNodes: 4", 4, True),
     ],
 )
-def test_a_pod_larger_than_a_numa_node(pool: str, gpus: int, refused: bool, tmp_path: Path) -> None:
-    world = World(tmp_path, cluster(f"[{pool}]"), QUOTA, job(pool="gpu", gpus=str(gpus)))
+def test_a_pod_larger_than_a_numa_node(more: str, gpus: int, refused: bool, tmp_path: Path) -> None:
+    world = World(tmp_path, cluster(f"[{PLAIN[:-1]}{more}}}]"), QUOTA, job(pool="gpu", gpus=str(gpus)))
     found = [finding for finding in world.findings if finding.code == "NOD101"]
     assert bool(found) is refused
     assert all(finding.source and finding.source.line > 1 for finding in found)
@@ -48,5 +48,6 @@ def test_a_pod_larger_than_a_numa_node(pool: str, gpus: int, refused: bool, tmp_
 
 def test_claims_give_the_kubelet_no_hints(tmp_path: Path) -> None:
     quota = team("[{cluster: here, pool: claims, gpus: 8}]")
-    world = World(tmp_path, cluster(f"[{DRA}]"), quota, job(pool="claims", gpus="8", api="TrainJob"))
+    strict = DRA.replace("devices: dra", "devices: dra, singleNumaNode: true")
+    world = World(tmp_path, cluster(f"[{strict}]"), quota, job(pool="claims", gpus="8", api="TrainJob"))
     assert not world.findings
