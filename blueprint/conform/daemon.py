@@ -71,9 +71,9 @@ class Daemon:
         """Ask it to end, wait, then insist. Safe to call twice."""
         if self._leash.stdin is not None:
             self._leash.stdin.close()
-        try:
+        with contextlib.suppress(subprocess.TimeoutExpired):
             self._leash.wait(GRACE + 2)
-        except subprocess.TimeoutExpired:
+        if self._leash.returncode is None or self._leash.returncode < 0:  # it hangs, or was killed and left the program
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(self._leash.pid, signal.SIGKILL)
             self._leash.wait()

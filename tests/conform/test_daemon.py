@@ -1,6 +1,8 @@
 import os
+import signal
 import sys
 import time
+from pathlib import Path
 
 import pytest
 
@@ -28,11 +30,13 @@ def start(tmp_path):
 
 
 def gone(pid):
+    """Whether the process has ended; one that nobody has waited for yet has."""
     try:
         os.kill(pid, 0)
     except ProcessLookupError:
         return True
-    return False
+    state = Path(f"/proc/{pid}/stat")
+    return state.exists() and state.read_text().rpartition(")")[2].split()[0] == "Z"
 
 
 def test_it_runs_until_it_is_stopped(start):
@@ -61,6 +65,18 @@ def test_stop_may_be_called_twice(start):
     daemon.stop()
     daemon.stop()
     assert not daemon.alive
+
+
+def test_a_killed_leash_leaves_no_program_after_stop(start):
+    daemon = start(SLEEP)
+    daemon.wait("its first line", lambda: "up" in daemon.tail(), 30)
+    pid = int(daemon.pid_file.read_text())
+    os.kill(os.getpgid(pid), signal.SIGKILL)
+    daemon.stop()
+    deadline = time.monotonic() + 30
+    while not gone(pid) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    assert gone(pid)
 
 
 def test_a_program_that_ends_early_is_an_error_with_code_and_log(start):
