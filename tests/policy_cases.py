@@ -309,7 +309,7 @@ def _access() -> list[Case]:
         cluster("to people", False, binding("view", people, **whole)),
         cluster("to administrators", False, binding("cluster-admin", masters, **whole)),
         cluster("to everybody", True, binding("view", people, everyone, **whole)),
-        cluster("by Kubernetes itself", False, binding("view", everyone, name="system:discovery", **whole)),
+        cluster("by Kubernetes itself", False, binding("view", everyone, name="system:sample", **whole)),
     ]
 
 

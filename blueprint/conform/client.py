@@ -6,6 +6,7 @@ Safe to use from several threads.
 
 from __future__ import annotations
 
+import copy
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -92,6 +93,15 @@ class Client:
             timeout=_SECONDS,
         )
         self._served: dict[str, dict[str, _Resource]] = {}
+
+    def acting_as(self, user: str, group: str = "system:masters") -> Client:
+        """The same connections as somebody else; the group decides what they may do (`system:masters`: everything).
+
+        Needs the right to impersonate.
+        """
+        other = copy.copy(self)
+        other._headers = self._headers | {"Impersonate-User": user, "Impersonate-Group": group}
+        return other
 
     def close(self) -> None:
         """Close the connections."""

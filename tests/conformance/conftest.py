@@ -17,9 +17,13 @@ from typing import Any
 import pytest
 import yaml
 
+from blueprint.catalog.schemas import SchemaPack
 from blueprint.conform import programs
 from blueprint.conform.controlplane import ControlPlane
 from blueprint.errors import EnvironmentLacks
+from blueprint.render.platform import RenderedCluster, render
+from blueprint.render.templates import Templates
+from blueprint.spec.load import load
 
 ROOT = Path(__file__).resolve().parents[2]
 HERE = Path(__file__).parent
@@ -88,6 +92,14 @@ def platform_plane(control_plane: ControlPlane, crds: list[dict[str, Any]]) -> C
     """The same server with every CRD served."""
     control_plane.load_crds(crds)
     return control_plane
+
+
+@pytest.fixture(scope="session")
+def reference() -> RenderedCluster:
+    """The production cluster of the reference platform."""
+    platform = load(ROOT).platform
+    document = next(d for d in platform.clusters if d.model.metadata.name == "prod-a")
+    return render(platform, document, Templates(), SchemaPack.shipped())
 
 
 def _stream(text: str) -> Iterator[dict[str, Any]]:
