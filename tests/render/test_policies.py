@@ -213,6 +213,16 @@ def test_an_engine_that_the_cluster_lacks_gets_nothing(tmp_path: Path) -> None:
     assert kinds == {"ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"}
 
 
+def test_a_policy_of_the_platform_judges_namespaces_of_components(tmp_path: Path) -> None:
+    match = "{resources: [pods], namespaces: platform}"
+    world = World(tmp_path, cluster(f"[{PLAIN}]", monitoring="{namespace: metrics}"), team(QUOTA), policy(match=match))
+    constraints = world.get("ValidatingAdmissionPolicy", "p")["spec"]["matchConstraints"]
+    [row] = constraints["namespaceSelector"]["matchExpressions"]
+    assert row["operator"] == "In"
+    assert {"kueue-system", "velero", "metrics", "argocd"} <= set(row["values"])
+    assert not set(row["values"]) & {*SYSTEM_NAMESPACES, "alpha"}
+
+
 def test_kinds_of_absent_components_are_left_out(tmp_path: Path) -> None:
     match = "{resources: [jobs.batch, pytorchjobs.kubeflow.org, jobsets.jobset.x-k8s.io]}"
     lacking = {"components": "{trainingOperator: null, trainer: null}"}
