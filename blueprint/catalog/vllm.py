@@ -128,6 +128,18 @@ def versions() -> tuple[str, ...]:
     return tuple(table("vllm_flags")["versions"])
 
 
+def newest() -> str:
+    """The newest version that the tables were read from."""
+    return versions()[-1]
+
+
+@cache
+def known_flag(argument: str) -> Flag | None:
+    """A flag as the newest version that has it knows it, None for one that no version read has."""
+    name = option_name(argument)
+    return next((hit[0] for at in reversed(versions()) if (hit := _match(name, at))), None)
+
+
 @cache
 def _span(of: str) -> tuple[str, ...]:
     """The version itself where it was read, else its two neighbours, () outside of what was read."""

@@ -6,9 +6,9 @@ A graph is of one cluster; `clusters.graphs` divides a tree that holds several.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import orjson
 
@@ -22,6 +22,8 @@ from blueprint.objects import Manifest
 
 if TYPE_CHECKING:
     from blueprint.check.applications import Deliveries
+
+_T = TypeVar("_T")
 
 
 def kind_of(manifest: Manifest) -> str:
@@ -55,6 +57,7 @@ class Graph:
         self.said_closed = frozenset(closed)
         self.versions: Mapping[str, str] = versions or {}
         self.whole = whole
+        self._derived: dict[object, Any] = {}
         self._kinds: dict[str, list[Manifest]] = defaultdict(list)
         for manifest in self.manifests:
             self._kinds[kind_of(manifest)].append(manifest)
@@ -152,6 +155,13 @@ class Graph:
         """GeneratingPolicies build objects in CEL: one that says the name of the kind may make it."""
         name = kind.partition(".")[0]
         return [policy for policy, written in self._generating_policies if name in written]
+
+    def derived(self, make: Callable[[Graph], _T]) -> _T:
+        """What a function reads out of this graph, computed once for each graph."""
+        if make not in self._derived:
+            self._derived[make] = make(self)
+        found: _T = self._derived[make]
+        return found
 
     @cached_property
     def deliveries(self) -> Deliveries:
