@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from fnmatch import fnmatchcase
 from functools import cache
+from importlib import resources
 from typing import Any
 
 from blueprint.catalog.argocd import GroupKind
@@ -61,6 +62,17 @@ def group_kind(text: str) -> GroupKind:
 @cache
 def _kinds(section: str) -> frozenset[GroupKind]:
     return frozenset(group_kind(row) for row in table("sync")[section])
+
+
+@cache
+def reconciled() -> frozenset[GroupKind]:
+    """Kinds on which a controller reports and which Argo CD cannot judge by itself: those that our scripts are for."""
+    folder = resources.files("blueprint.catalog").joinpath("data/health")
+    heads = (file.read_text("utf-8").partition("\n")[0] for file in folder.iterdir())
+    names = (
+        name for head in heads if head.startswith("-- kinds: ") for name in head.removeprefix("-- kinds: ").split()
+    )
+    return frozenset((name.rpartition("/")[0], name.rpartition("/")[2]) for name in names)
 
 
 def exists_is_enough(group: str, kind: str) -> bool:

@@ -11,12 +11,16 @@ from blueprint.catalog.schemas import SchemaPack
 
 @dataclass(frozen=True, slots=True)
 class Resource:
-    """One kind: its group ("" for the core group), kind, plural, and whether its objects live in namespaces."""
+    """One kind: its group ("" for the core group), kind, plural, and whether its objects live in namespaces.
+
+    `builtin` kinds come with Kubernetes, not with a CRD.
+    """
 
     group: str
     kind: str
     plural: str
     namespaced: bool
+    builtin: bool = False
 
 
 class Resources:
@@ -43,7 +47,10 @@ class Resources:
 
 @cache
 def _shipped() -> tuple[Resource, ...]:
-    rows = SchemaPack.shipped().listed()
-    return tuple(
-        Resource(row.api_version.rpartition("/")[0], row.kind, row.plural, row.scope == "Namespaced") for row in rows
-    )
+    pack = SchemaPack.shipped()
+    builtin = pack.builtin_groups()
+    found = []
+    for row in pack.listed():
+        group = row.api_version.rpartition("/")[0]
+        found.append(Resource(group, row.kind, row.plural, row.scope == "Namespaced", group in builtin))
+    return tuple(found)

@@ -9,6 +9,7 @@ import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from blueprint.catalog.argocd import GroupKind
@@ -16,6 +17,7 @@ from blueprint.check.globs import glob
 from blueprint.check.graph import Graph, annotations_of
 from blueprint.check.shapes import Body, items, known, mapping, maps, text
 from blueprint.objects import Manifest
+from blueprint.sync import HOOK, WAVE
 
 APPLICATION = "Application.argoproj.io"
 APPLICATION_SET = "ApplicationSet.argoproj.io"
@@ -139,6 +141,15 @@ def templates(graph: Graph) -> Iterator[tuple[Manifest, Body, Application]]:
         yield manifest, spec, Application(manifest, mapping(mapping(spec.get("template")).get("spec")))
 
 
+@dataclass(frozen=True, slots=True)
+class Sync:
+    """Objects that are applied together: those of an Application, or of a folder that has waves or hooks."""
+
+    name: str
+    objects: Sequence[Manifest]
+    application: Application | None
+
+
 class Deliveries:
     """Which objects of a tree are applied by which Application: those in the folder that it reads."""
 
@@ -187,12 +198,28 @@ class Deliveries:
                     if not source.plain or source.reads(manifest.source.file[len(folder) + 1 :]):
                         yield manifest
 
+    @cached_property
     def owners(self) -> Mapping[int, list[Application]]:
         """The Applications of each object, by its id()."""
         found: dict[int, list[Application]] = defaultdict(list)
         for application in self.applications:
             for manifest in self.objects(application):
                 found[id(manifest)].append(application)
+        return found
+
+    @cached_property
+    def syncs(self) -> Sequence[Sync]:
+        """Every group of objects that one sync applies, as far as the tree tells."""
+        found = [
+            Sync(f"Application {application.name}", objects, application)
+            for application in self.applications
+            if (objects := self.objects(application))
+        ]
+        owned = self.owners
+        for folder, manifests in self._folders.items():
+            loose = [manifest for manifest in manifests if id(manifest) not in owned]
+            if any(annotations_of(manifest.body).keys() & {WAVE, HOOK} for manifest in loose):
+                found.append(Sync(f"the folder {folder}" if folder else "these objects", loose, None))
         return found
 
     def together(self) -> list[set[str]]:

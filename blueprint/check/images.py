@@ -1,0 +1,56 @@
+"""References of container images, as a kubelet and a registry read them.
+
+Source: github.com/distribution/reference v0.6.0 regexp.go, normalize.go.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+from typing import NamedTuple
+
+_HOST = r"(?:[a-zA-Z0-9](?:[a-zA-Z0-9-]*[a-zA-Z0-9])?)(?:\.[a-zA-Z0-9](?:[a-zA-Z0-9-]*[a-zA-Z0-9])?)*(?::[0-9]+)?"
+_PART = r"[a-z0-9]+(?:(?:[._]|__|-+)[a-z0-9]+)*"
+_REFERENCE = re.compile(
+    rf"(?P<repository>(?:(?:{_HOST}|\[[0-9a-fA-F:]+\](?::[0-9]+)?)/)?{_PART}(?:/{_PART})*)"
+    r"(?::(?P<tag>[\w][\w.-]{0,127}))?"
+    r"(?:@(?P<digest>[A-Za-z][A-Za-z0-9]*(?:[-_+.][A-Za-z][A-Za-z0-9]*)*:[0-9a-fA-F]{32,}))?",
+    re.ASCII,
+)
+_MOST = 512
+_LENGTHS = {"sha256": 64, "sha384": 96, "sha512": 128}
+
+
+class Image(NamedTuple):
+    """The parts of a reference; `problem` says why it is none, and the parts are then empty."""
+
+    repository: str
+    tag: str
+    digest: str
+    problem: str
+
+
+@lru_cache(maxsize=4096)
+def image(text: str) -> Image:
+    """Read a reference: `registry.example.com/team/app:1.2@sha256:…`."""
+    match = _REFERENCE.fullmatch(text) if len(text) <= _MOST else None
+    if match is None:
+        return Image("", "", "", _problem(text))
+    digest = match["digest"] or ""
+    algorithm, _, value = digest.partition(":")
+    if digest and len(value) != _LENGTHS.get(algorithm, len(value)):
+        return Image("", "", "", f"a {algorithm} digest has {_LENGTHS[algorithm]} hexadecimal digits, not {len(value)}")
+    return Image(match["repository"], match["tag"] or "", digest, "")
+
+
+def _problem(text: str) -> str:
+    name = text.partition("@")[0]
+    if "://" in text:
+        return "an image has no scheme"
+    if any(letter.isspace() for letter in text):
+        return "an image has no blanks"
+    if name.rpartition("/")[2].partition(":")[0] != name.rpartition("/")[2].partition(":")[0].lower():
+        return "the repository must be lower-case"
+    if "@" in text:
+        return "the digest must be an algorithm, a colon and hexadecimal digits, as sha256:<64 digits>"
+    return "it is not of the form registry/repository:tag"
