@@ -22,11 +22,15 @@ Files = str | dict[str, str]
 
 @dataclass(frozen=True)
 class Case:
-    """One row: `expect` are codes that `objects` must give, and that neither `fixed` nor `near` may give."""
+    """One row: `expect` are codes that `objects` must give, and that neither `fixed` nor `near` may give.
+
+    A row that shows only what must not be said has `silent` instead.
+    """
 
     case: str
     objects: Files
-    expect: list[str]
+    expect: list[str] = field(default_factory=list)
+    silent: list[str] = field(default_factory=list)
     fixed: Files = ""
     near: Files = ""
     closed: list[str] = field(default_factory=list)

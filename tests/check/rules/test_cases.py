@@ -19,7 +19,9 @@ def test_case(name: str) -> None:
     case: Case = ALL[name]
     known = {"closed": case.closed, "versions": case.versions}
     found = findings(case.objects, **known)
+    assert case.expect or case.silent
     assert set(case.expect) <= {finding.code for finding in found}, found
+    assert not [finding for finding in found if finding.code in case.silent]
     for finding in found:
         assert finding.message and finding.source, finding
         assert finding.code in rules()
