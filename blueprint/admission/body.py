@@ -1,0 +1,58 @@
+"""Reading bodies that anybody wrote: a value of the wrong shape reads as an absent one, as for a lenient server.
+
+Schema rules report wrong shapes (see `blueprint.check`); a decision must only not stumble over them.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+Json = Any
+"""What a manifest may hold."""
+
+Body = dict[str, Any]
+"""A mapping of a manifest."""
+
+
+def at(value: object, *path: str) -> Json:
+    """The value below the names, None where something on the way is no mapping."""
+    for name in path:
+        if not isinstance(value, dict):
+            return None
+        value = value.get(name)
+    return value
+
+
+def mapping(value: object, *path: str) -> Body:
+    """The mapping below the names, {} where there is none."""
+    found = at(value, *path)
+    return found if isinstance(found, dict) else {}
+
+
+def rows(value: object, *path: str) -> list[Body]:
+    """The mappings in the list below the names; other items are passed over."""
+    found = at(value, *path)
+    return [item for item in found if isinstance(item, dict)] if isinstance(found, list) else []
+
+
+def texts(value: object, *path: str) -> list[str]:
+    """The strings in the list below the names."""
+    found = at(value, *path)
+    return [item for item in found if isinstance(item, str)] if isinstance(found, list) else []
+
+
+def text(value: object, *path: str) -> str:
+    """The string below the names, "" where there is none."""
+    found = at(value, *path)
+    return found if isinstance(found, str) else ""
+
+
+def whole(value: object, *path: str) -> int | None:
+    """The whole number below the names, None where there is none."""
+    found = at(value, *path)
+    return found if isinstance(found, int) and not isinstance(found, bool) else None
+
+
+def labels(value: object, *path: str) -> dict[str, str]:
+    """The string-to-string mapping below the names."""
+    return {key: item for key, item in mapping(value, *path).items() if isinstance(key, str) and isinstance(item, str)}

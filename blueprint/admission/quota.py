@@ -1,0 +1,172 @@
+"""The tree of quotas: what a ClusterQueue has, lends, borrows and could ever get.
+
+Source: kueue v0.17.0 pkg/cache/scheduler/resource_node.go (`available`, `potentialAvailable`, `addUsage`,
+`removeUsage`, `QuantitiesFitInQuota`), and pkg/scheduler/preemption/classical/hierarchical_preemption.go
+(`FindHeightOfLowestSubtreeThatFits`). All amounts are Kueue's integers (see `amounts`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+
+from blueprint.admission.amounts import FlavorResource, Usage
+
+
+@dataclass(frozen=True, slots=True)
+class Quota:
+    """One row of a ClusterQueue or Cohort; None is no limit."""
+
+    nominal: int
+    borrowing: int | None = None
+    lending: int | None = None
+
+
+NOTHING = Quota(0)
+
+
+@dataclass(slots=True, eq=False)
+class QuotaNode:
+    """A ClusterQueue (a leaf) or a Cohort in the tree.
+
+    `subtree` is the nominal quota here and all that the children lend; `used` counts against it. An inactive
+    ClusterQueue stays in the sums, but not in heights and not among candidates: `active` says which.
+    """
+
+    name: str
+    quotas: Mapping[FlavorResource, Quota] = field(default_factory=dict)
+    queue: bool = False
+    active: bool = True
+    weight: float = 1.0
+    parent: QuotaNode | None = None
+    children: list[QuotaNode] = field(default_factory=list)
+    subtree: Usage = field(default_factory=dict)
+    used: Usage = field(default_factory=dict)
+
+    def adopt(self, child: QuotaNode) -> None:
+        """Hang a node below this one."""
+        child.parent = self
+        self.children.append(child)
+
+    def settle(self) -> None:
+        """Compute `subtree` of this node and all below it, from nominal quotas and lending limits."""
+        self.subtree = {key: quota.nominal for key, quota in self.quotas.items()}
+        for child in self.children:
+            child.settle()
+            for key, amount in child.subtree.items():
+                self.subtree[key] = self.subtree.get(key, 0) + amount - child.kept(key)
+
+    def quota(self, key: FlavorResource) -> Quota:
+        """The row for a flavor and resource; nothing where there is none."""
+        return self.quotas.get(key, NOTHING)
+
+    def kept(self, key: FlavorResource) -> int:
+        """What the lending limit keeps back from the parent."""
+        lending = self.quota(key).lending
+        return 0 if lending is None else max(0, self.subtree.get(key, 0) - lending)
+
+    def free_at_home(self, key: FlavorResource) -> int:
+        """What is left of the part that is kept back."""
+        return max(0, self.kept(key) - self.used.get(key, 0))
+
+    def room(self, key: FlavorResource) -> int:
+        """What is free now; below zero for a node in debt."""
+        used = self.used.get(key, 0)
+        if self.parent is None:
+            return self.subtree.get(key, 0) - used
+        kept = self.kept(key)
+        above = self.parent.room(key)
+        borrowing = self.quota(key).borrowing
+        if borrowing is not None:
+            above = min(above, self.subtree.get(key, 0) - kept - max(0, used - kept) + borrowing)
+        return self.free_at_home(key) + above
+
+    def available(self, key: FlavorResource) -> int:
+        """What a workload may take now without preemption; never below zero."""
+        return max(0, self.room(key))
+
+    def capacity(self, key: FlavorResource) -> int:
+        """The most that a single workload could ever get, with everything else gone."""
+        if self.parent is None:
+            return self.subtree.get(key, 0)
+        most = self.kept(key) + self.parent.capacity(key)
+        borrowing = self.quota(key).borrowing
+        return most if borrowing is None else min(most, self.subtree.get(key, 0) + borrowing)
+
+    def exceeds(self, key: FlavorResource, more: int = 0) -> bool:
+        """Whether use and `more` are above what this subtree itself has: it would borrow."""
+        return self.used.get(key, 0) + more > self.subtree.get(key, 0)
+
+    def within(self, keys: Iterable[FlavorResource]) -> bool:
+        """Whether this subtree borrows none of the keys."""
+        return not any(self.exceeds(key) for key in keys)
+
+    def take(self, key: FlavorResource, amount: int) -> None:
+        """Count use here, and above what exceeds the part kept at home."""
+        home = self.free_at_home(key)
+        self.used[key] = self.used.get(key, 0) + amount
+        if self.parent is not None and amount > home:
+            self.parent.take(key, amount - home)
+
+    def give_back(self, key: FlavorResource, amount: int) -> None:
+        """Undo `take`."""
+        above = self.used.get(key, 0) - self.kept(key)
+        self.used[key] = self.used.get(key, 0) - amount
+        if above > 0 and self.parent is not None:
+            self.parent.give_back(key, min(amount, above))
+
+    def ancestors(self) -> Iterator[QuotaNode]:
+        """The parent, its parent, up to the root."""
+        node = self.parent
+        while node is not None:
+            yield node
+            node = node.parent
+
+    def root(self) -> QuotaNode:
+        """The top of the tree."""
+        node = self
+        while node.parent is not None:
+            node = node.parent
+        return node
+
+    def cohorts(self) -> Iterator[QuotaNode]:
+        """The cohorts right below."""
+        return (child for child in self.children if not child.queue)
+
+    def queues(self) -> Iterator[QuotaNode]:
+        """The active ClusterQueues right below."""
+        return (child for child in self.children if child.queue and child.active)
+
+    def all_queues(self) -> Iterator[QuotaNode]:
+        """The active ClusterQueues in the whole subtree."""
+        yield from self.queues()
+        for cohort in self.cohorts():
+            yield from cohort.all_queues()
+
+    def height(self) -> int:
+        """The distance to the furthest leaf."""
+        below = [cohort.height() + 1 for cohort in self.cohorts()]
+        return max([*below, 1 if below or any(self.queues()) else 0])
+
+
+def fitting(node: QuotaNode, requests: Usage) -> tuple[bool, Usage]:
+    """Whether a subtree has room for all requests within its own quota, and what then remains for the one above."""
+    fits = not any(node.exceeds(key, amount) for key, amount in requests.items())
+    return fits, {key: max(0, amount - node.free_at_home(key)) for key, amount in requests.items()}
+
+
+def borrowing_height(queue: QuotaNode, key: FlavorResource, amount: int) -> tuple[int, bool]:
+    """How far `amount` must be borrowed from: 0 is the queue's own quota, else the height of the lowest subtree that
+    has room (the whole tree where none has). And whether that subtree is smaller than the tree: what others borrowed
+    of it could be reclaimed.
+    """
+    if queue.parent is None:
+        return 0, False
+    if not queue.exceeds(key, amount):
+        return 0, True
+    rest = amount - queue.free_at_home(key)
+    for node in queue.ancestors():
+        if not node.exceeds(key, rest):
+            return node.height(), node.parent is not None
+        rest -= node.free_at_home(key)
+    return queue.root().height(), False

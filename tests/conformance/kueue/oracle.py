@@ -1,0 +1,148 @@
+"""Kueue's own scheduler as a process beside an API server: what it decides about Workload objects."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from blueprint.conform import programs
+from blueprint.conform.client import Target
+from blueprint.conform.controlplane import ControlPlane
+from blueprint.conform.daemon import Daemon
+
+Body = dict[str, Any]
+Spread = list[tuple[tuple[str, ...], int]]
+
+#: Without a node controller a new node would keep the taint not-ready for ever.
+FLAGS = ("--disable-admission-plugins=TaintNodesByCondition,ServiceAccount",)
+API = "kueue.x-k8s.io/v1beta2"
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What became of a Workload; flavors and pods by domain of each pod set where it was admitted."""
+
+    admitted: bool
+    reason: str
+    message: str
+    counts: dict[str, int]
+    flavors: dict[str, dict[str, str]]
+    spreads: dict[str, Spread | None]
+
+
+class Oracle:
+    """A running minimalkueue."""
+
+    def __init__(self, plane: ControlPlane) -> None:
+        self.plane = plane
+        self.client = plane.client
+
+    def create(self, bodies: Iterable[Body]) -> None:
+        """Create objects, several at a time; a refusal is an error of the world."""
+        with ThreadPoolExecutor(4) as pool:
+            for body, answer in zip(bodies := list(bodies), pool.map(self.client.create, bodies), strict=True):
+                if not answer.ok:
+                    raise AssertionError(f"{body['kind']} {body['metadata']['name']}: {answer.message}")
+
+    def delete(self, bodies: Iterable[Body]) -> None:
+        """Delete objects."""
+        for body in bodies:
+            self.client.delete(Target.of(body))
+
+    def workloads(self) -> dict[str, Body]:
+        """All Workloads by name."""
+        listed = self.client.request("GET", f"/apis/{API}/workloads").body
+        return {item["metadata"]["name"]: item for item in listed.get("items", ())}
+
+    def settle(self, names: Iterable[str], *, quiet: float = 2.0, patience: float = 8.0) -> dict[str, Answer]:
+        """Wait until each Workload has an answer and none got another one for `quiet` seconds.
+
+        One that has none after `patience` seconds of silence counts as refused without a word: its status is never
+        written, since the API server does not take it.
+        """
+        wanted = set(names)
+        since, before = time.monotonic(), (-1, -1)
+        while True:
+            found = {name: answer(item) for name, item in self.workloads().items() if name in wanted}
+            known = {name: each for name, each in found.items() if each is not None}
+            now = (len(known), sum(each.admitted for each in known.values()))
+            if now != before:
+                since, before = time.monotonic(), now
+            if time.monotonic() - since > (quiet if len(known) == len(wanted) else patience):
+                silent = Answer(False, "", "", {}, {}, {})
+                return {name: known.get(name, silent) for name in wanted}
+            time.sleep(0.25)
+
+
+def answer(item: Body) -> Answer | None:
+    """The answer in a Workload's status, None as long as there is none."""
+    conditions = {c["type"]: c for c in item.get("status", {}).get("conditions", ())}
+    reserved = conditions.get("QuotaReserved")
+    if reserved is None:
+        return None
+    assigned = item["status"].get("admission", {}).get("podSetAssignments", ())
+    return Answer(
+        reserved["status"] == "True",
+        reserved.get("reason", ""),
+        reserved.get("message", ""),
+        {each["name"]: each.get("count", 0) for each in assigned},
+        {each["name"]: each.get("flavors", {}) for each in assigned},
+        {each["name"]: spread(each.get("topologyAssignment")) for each in assigned},
+    )
+
+
+def spread(assignment: Body | None) -> Spread | None:
+    """Pods by domain, out of Kueue's packed form (apis/kueue/v1beta2/workload_types.go)."""
+    if assignment is None:
+        return None
+    result: Spread = []
+    for part in assignment.get("slices", ()):
+        count = part["domainCount"]
+        levels = [_values(level, count) for level in part["valuesPerLevel"]]
+        pods = part["podCounts"]
+        numbers = pods.get("individual") or [pods["universal"]] * count
+        result += list(zip(zip(*levels, strict=True), numbers, strict=True))
+    return result
+
+
+def _values(level: Body, count: int) -> list[str]:
+    if "universal" in level:
+        return [level["universal"]] * count
+    single = level["individual"]
+    return [f"{single.get('prefix', '')}{root}{single.get('suffix', '')}" for root in single["roots"]]
+
+
+_SAYS = {
+    r"maximum capacity": "ExceedsMaxQuota",
+    r"unavailable in ClusterQueue": "ResourceUnavailable",
+    r"untolerated taint|node affinity|not found": "NoMatchingFlavor",
+    r"topology|TopologyAware": "TopologyPlacementFailed",
+    r"is inactive": "ClusterQueueInactive",
+    r"doesn't match ClusterQueue selector": "NamespaceMismatch",
+    r"resources validation failed|LimitRange": "InvalidResources",
+    r"insufficient unused quota": "WaitingForQuota",
+}
+
+
+def kinds(message: str) -> set[str]:
+    """The kinds of refusal that a message speaks of."""
+    return {kind for pattern, kind in _SAYS.items() if re.search(pattern, message)}
+
+
+@contextmanager
+def running(crds: list[Body]) -> Iterator[Oracle]:
+    """An API server with Kueue's CRDs, and minimalkueue with topology-aware scheduling."""
+    with ControlPlane(flags=FLAGS) as plane:
+        plane.load_crds(crd for crd in crds if crd["spec"]["group"] == "kueue.x-k8s.io")
+        program = programs.find("minimalkueue")
+        environment = {"KUBECONFIG": str(plane.kubeconfig)}
+        daemon = Daemon("minimalkueue", [program.path, "--enableTAS"], plane.folder, environment=environment)
+        try:
+            yield Oracle(plane)
+        finally:
+            daemon.stop()
