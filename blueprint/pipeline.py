@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from blueprint import __version__
 from blueprint.catalog.schemas import SchemaPack
 from blueprint.errors import UsageError
-from blueprint.finding import Report
+from blueprint.finding import Finding, Report, Severity, Source
+from blueprint.objects import Manifest
 from blueprint.report import Application, Totals
 from blueprint.spec.files import contents
 from blueprint.tree import Made, Plan, plan, verify, write
@@ -20,14 +22,18 @@ from blueprint.tree.lock import NAME as LOCK_NAME
 from blueprint.tree.lock import parse as parse_lock
 
 if TYPE_CHECKING:
-    from blueprint.render.platform import RenderedCluster
+    from blueprint.render.platform import RenderedCluster, RenderedFile
     from blueprint.render.templates import Templates
+    from blueprint.spec import Platform
 
 #: Where a platform keeps templates that override ours.
 TEMPLATES_FOLDER = "templates"
 
 
 NOTHING = Totals()
+
+_SEPARATOR = re.compile(rb"^---.*$", re.MULTILINE)
+_CONTENT = re.compile(rb"^[ \t]*[^\s#]", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,8 +87,8 @@ def render_platform(
     from blueprint.render.templates import Templates
 
     pack, templates = SchemaPack.shipped(), Templates(_template_folders(root))
-    made = _made(root, pack, templates)
-    if not clusters and (totals := _unchanged(out, made)) is not None:
+    made, specs = _made(root, pack, templates)
+    if not clusters and (totals := _unchanged(out, made, specs)) is not None:
         return Rendering(Report(), totals, current=True)
 
     from blueprint.check import validate
@@ -92,7 +98,7 @@ def render_platform(
     loaded = load(root)
     findings = [*loaded.findings, *templates.check()]
     if Report.of(findings).failed:
-        return Rendering(Report.of(findings))
+        return Rendering(Report.of(findings), specs)
     known = {document.model.metadata.name: document for document in loaded.platform.clusters}
     for cluster in clusters:
         if cluster not in known:
@@ -100,11 +106,11 @@ def render_platform(
     rendered = [render(loaded.platform, known[cluster], templates, pack) for cluster in sorted(clusters or known)]
     skipped: set[str] = set()
     for result in rendered:
-        outcome = validate([file.manifest for file in result.files], pack)
-        findings += [*result.findings, *outcome.findings]
+        outcome = validate(_as_committed(result, loaded.platform), pack)
+        findings += [*result.findings, *_in_specs(outcome.findings, result, loaded.platform)]
         skipped.update(str(rule) for rule in outcome.skipped)
     report = Report.of(findings)
-    totals = Totals(sum(len(result.files) for result in rendered), len(rendered))
+    totals = replace(specs, objects=sum(len(result.files) for result in rendered), clusters=len(rendered))
     applications = tuple(row for result in rendered for row in _rows(result))
     if report.failed:
         return Rendering(report, totals, applications, skipped_rules=tuple(sorted(skipped)))
@@ -114,6 +120,24 @@ def render_platform(
     planned = run(out, files, parts, partial=bool(clusters), overwrite=overwrite)
     findings += planned.findings
     return Rendering(Report.of(findings), totals, applications, planned, skipped_rules=tuple(sorted(skipped)))
+
+
+def _as_committed(result: RenderedCluster, platform: Platform) -> list[Manifest]:
+    """The objects at the paths that they will have in Git: which folder holds an object decides what Argo CD does."""
+    return [Manifest(file.manifest.body, Source(_path(file, platform), 1, 1)) for file in result.files]
+
+
+def _in_specs(findings: list[Finding], result: RenderedCluster, platform: Platform) -> Iterator[Finding]:
+    """The findings with the place in the specs that caused the object; notes are for whoever checks the tree."""
+    caused = {_path(file, platform): file.manifest.source for file in result.files}
+    for finding in findings:
+        if finding.severity is not Severity.NOTE:
+            place = finding.source and caused.get(finding.source.file, finding.source)
+            yield replace(finding, source=place)
+
+
+def _path(file: RenderedFile, platform: Platform) -> str:
+    return f"{platform.deliveries[0].model.spec.repository.path}/{file.path}"
 
 
 def check_paths(paths: Sequence[Path | str]) -> Checking:
@@ -127,7 +151,12 @@ def check_paths(paths: Sequence[Path | str]) -> Checking:
     counts = reading.counts
     return Checking(
         Report.of([*reading.findings, *located(outcome.findings, reading.texts)]),
-        Totals(outcome.objects),
+        Totals(
+            objects=outcome.objects,
+            files=counts.files,
+            documents=counts.documents,
+            skipped=counts.foreign + counts.templates + counts.unreadable,
+        ),
         files=counts.files,
         passed_over=counts.foreign + counts.templates,
         skipped_rules=sorted({str(rule) for rule in outcome.skipped}),
@@ -135,13 +164,18 @@ def check_paths(paths: Sequence[Path | str]) -> Checking:
     )
 
 
-def _made(root: Path, pack: SchemaPack, templates: Templates) -> Made:
-    """Digests of everything that decides the tree: specs, templates, schema pack, and this version."""
+def _made(root: Path, pack: SchemaPack, templates: Templates) -> tuple[Made, Totals]:
+    """Digests of everything that decides the tree (specs, templates, schema pack, this version); how many specs."""
     inputs = hashlib.sha256()
+    files = documents = 0
     for name, data in contents(root):
         body = data if isinstance(data, bytes) else repr(data).encode()
         inputs.update(f"{name}\0{len(body)}\0".encode() + body)
-    return Made(__version__, f"sha256:{inputs.hexdigest()}", _prefixed(pack.digest()), f"sha256:{templates.digest()}")
+        files += 1
+        if isinstance(data, bytes):
+            documents += sum(_CONTENT.search(part) is not None for part in _SEPARATOR.split(data))
+    made = Made(__version__, f"sha256:{inputs.hexdigest()}", _prefixed(pack.digest()), f"sha256:{templates.digest()}")
+    return made, Totals(files=files, documents=documents)
 
 
 def _prefixed(digest: str) -> str:
@@ -155,7 +189,7 @@ def _template_folders(root: Path) -> list[Path]:
     return [own] if own.is_dir() and own.resolve() != shipped_folder().resolve() else []
 
 
-def _unchanged(out: Path, made: Made) -> Totals | None:
+def _unchanged(out: Path, made: Made, specs: Totals) -> Totals | None:
     """What the tree holds if it was made from the same inputs and is untouched, else None."""
     path = out / LOCK_NAME
     if out.is_symlink() or path.is_symlink() or not path.is_file():
@@ -163,7 +197,7 @@ def _unchanged(out: Path, made: Made) -> Totals | None:
     lock, findings = parse_lock(path.read_bytes(), str(path))
     if findings or not lock.clusters or any(part.made != made for part in lock.clusters.values()):
         return None
-    return None if verify(out) else Totals(len(lock.files()), len(lock.clusters))
+    return None if verify(out) else replace(specs, objects=len(lock.files()), clusters=len(lock.clusters))
 
 
 def _rows(result: RenderedCluster) -> Iterator[Application]:
