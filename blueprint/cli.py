@@ -35,10 +35,18 @@ class Output(StrEnum):
     """Formats of `-o`."""
 
     TEXT = "text"
+    MARKDOWN = "markdown"
     JSON = "json"
+    SARIF = "sarif"
+    JUNIT = "junit"
+    GITHUB = "github"
+    GITLAB = "gitlab"
 
 
-Format = Annotated[Output, typer.Option("-o", "--output", help="How to say it: text, or json for programs.")]
+Format = Annotated[
+    Output,
+    typer.Option("-o", "--output", metavar="FORMAT", help=f"How to say it: {', '.join(Output)}.", show_default=True),
+]
 
 
 @app.command()
@@ -64,6 +72,8 @@ def render(
     changes = Changes(planned.added, planned.changed, planned.removed, planned.lock_changed) if planned else Changes()
     if output is Output.JSON:
         _write_json(result.report, result.totals, applications=result.applications, changes=changes)
+    elif output is not Output.TEXT:
+        _write_as(output, result.report, result.totals)
     else:
         _write_text(result.report, result.totals, time.monotonic() - started, applications=result.applications)
         print(_next_step(path, tree, changes, check=check, failed=result.report.failed), end="")
@@ -84,6 +94,8 @@ def check(
     result = check_paths(paths or ["."])
     if output is Output.JSON:
         _write_json(result.report, result.totals)
+    elif output is not Output.TEXT:
+        _write_as(output, result.report, result.totals)
     else:
         _write_text(result.report, result.totals, time.monotonic() - started)
         for note in _blind_spots(result.passed_over, result.unknown, result.skipped_rules):
@@ -157,9 +169,17 @@ def _write_json(
     applications: tuple[Application, ...] | None = None,
     changes: Changes | None = None,
 ) -> None:
+    from blueprint.catalog.rules import rules as rows
     from blueprint.report import json
 
-    print(json.dump(json.document(report, totals, applications=applications, changes=changes)), end="")
+    print(json.dump(json.document(report, totals, rows(), applications=applications, changes=changes)), end="")
+
+
+def _write_as(output: Output, report: Report, totals: Totals) -> None:
+    from blueprint.catalog.rules import rules as rows
+    from blueprint.report.formats import written
+
+    print(written(output, report, totals, rows(), __version__), end="")
 
 
 def _next_step(path: Path, tree: Path, changes: Changes, *, check: bool, failed: bool) -> str:

@@ -5,6 +5,8 @@ A leaf: every room may import it, it imports nothing of ours.
 
 from __future__ import annotations
 
+import hashlib
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -101,3 +103,21 @@ class Report:
     def failed(self) -> bool:
         """Whether any finding is one that fails the run."""
         return any(f.fails for f in self.findings)
+
+
+def fingerprints(findings: Iterable[Finding]) -> list[str]:
+    """For each finding 32 hex digits by which later runs know it again, each only once.
+
+    Lines and words may change: a finding is its code, file, object and field; without object and field its words, too.
+    Of several that agree in all of that, the first keeps its fingerprint whatever follows.
+    """
+    seen: Counter[tuple[str, ...]] = Counter()
+    found = []
+    for finding in findings:
+        file = finding.source.file if finding.source else ""
+        ref = str(finding.object or "")
+        same = (finding.code, file, ref, finding.path, "" if ref or finding.path else finding.message)
+        seen[same] += 1
+        text = "\0".join((*same, str(seen[same])))
+        found.append(hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:32])
+    return found

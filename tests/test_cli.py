@@ -122,10 +122,12 @@ def test_an_unknown_cluster_is_named(platform: Path) -> None:
 def test_json_is_one_document(platform: Path) -> None:
     rendered = blueprint("render", "-o", "json", cwd=platform)
     document = json.loads(rendered.stdout)
-    assert document["failed"] is False
+    assert document["findings"] == []
+    assert (document["read"]["files"], document["read"]["documents"]) == (3, 4)
     assert document["changes"]["added"]
     checked = json.loads(blueprint("check", "rendered", "-o", "json", cwd=platform).stdout)
-    assert checked["totals"]["objects"] == document["totals"]["objects"]
+    assert checked["read"]["objects"] == document["read"]["objects"]
+    assert json.loads(blueprint("render", "-o", "json", cwd=platform).stdout)["read"] == document["read"]
 
 
 def test_check_reads_the_standard_input(tmp_path: Path) -> None:
@@ -137,7 +139,9 @@ def test_check_reads_the_standard_input(tmp_path: Path) -> None:
     assert "data" in bad.stdout
 
 
-@pytest.mark.parametrize("arguments", [["render", "nowhere"], ["check", "nowhere"], ["rules", "XXX999"], ["render", "-o", "x"]])
+@pytest.mark.parametrize(
+    "arguments", [["render", "nowhere"], ["check", "nowhere"], ["rules", "XXX999"], ["render", "-o", "x"]]
+)
 def test_wrong_usage_is_one_clear_error(arguments: list[str], tmp_path: Path) -> None:
     wrong = blueprint(*arguments, cwd=tmp_path)
     assert wrong.returncode == 2

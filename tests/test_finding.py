@@ -7,7 +7,7 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from blueprint.finding import Confidence, Finding, Ref, Report, Severity, Source
+from blueprint.finding import Confidence, Finding, Ref, Report, Severity, Source, fingerprints
 
 finding = Finding("KQ101", "message", Source("a.yaml", 3))
 findings = st.builds(
@@ -42,3 +42,15 @@ def test_text_forms() -> None:
     assert str(Source("a.yaml")) == "a.yaml"
     assert str(Ref("apps", "Deployment", "n", "d")) == "Deployment.apps n/d"
     assert str(Ref("", "Namespace", "", "n")) == "Namespace n"
+
+
+def test_fingerprints_follow_a_finding_and_are_never_the_same() -> None:
+    ref = Ref("", "Pod", "a", "b")
+    one = Finding("NAM101", "24 are too many", Source("f.yaml", 3), object=ref, path="spec")
+    moved = Finding("NAM101", "25 are too many", Source("f.yaml", 9), object=ref, path="spec")
+    elsewhere = Finding("NAM101", "24 are too many", Source("g.yaml", 3), object=ref, path="spec")
+    assert fingerprints([one]) == fingerprints([moved])
+    assert fingerprints([one])[0] not in fingerprints([elsewhere])
+    first, second = fingerprints([one, moved])
+    assert first == fingerprints([one])[0] != second
+    assert fingerprints([Finding("NAM101", "x")]) != fingerprints([Finding("NAM101", "y")])

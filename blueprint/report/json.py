@@ -6,13 +6,12 @@ Within a version, fields are only added. The same findings give the same bytes; 
 from __future__ import annotations
 
 import json
-from collections import Counter
 from collections.abc import Iterable
 from importlib import resources
 from typing import Any
 
-from blueprint.finding import Finding, Report, Severity
-from blueprint.report.totals import Application, Changes, Totals
+from blueprint.finding import Finding, Report
+from blueprint.report.totals import Application, Changes, Rules, Totals
 
 VERSION = 1
 
@@ -20,22 +19,22 @@ VERSION = 1
 def document(
     report: Report,
     totals: Totals,
+    rules: Rules,
     *,
     applications: Iterable[Application] | None = None,
     changes: Changes | None = None,
 ) -> dict[str, Any]:
     """The report as plain JSON values. `applications` and `changes` are for runs that render; left out when None."""
-    severities = Counter(f.severity for f in report.findings)
     value: dict[str, Any] = {
-        "version": VERSION,
-        "failed": report.failed,
-        "totals": {
+        "schema": VERSION,
+        "read": {
+            "files": totals.files,
+            "documents": totals.documents,
             "objects": totals.objects,
-            "clusters": totals.clusters,
-            "silenced": totals.silenced,
-            "findings": {severity.value: severities[severity] for severity in Severity},
+            "skipped": totals.skipped,
         },
-        "findings": [_finding(f) for f in report.findings],
+        "findings": [_finding(finding, rules) for finding in report.findings],
+        "silenced": totals.silenced,
     }
     if applications is not None:
         value["applications"] = [
@@ -51,7 +50,7 @@ def document(
     return value
 
 
-def dump(document: dict[str, Any]) -> str:
+def dump(document: object) -> str:
     """Indented JSON in pure ASCII, so that no terminal and no encoding can misread it; ends with a newline."""
     return json.dumps(document, indent=2) + "\n"
 
@@ -62,16 +61,16 @@ def schema() -> dict[str, Any]:
     return loaded
 
 
-def _finding(finding: Finding) -> dict[str, Any]:
+def _finding(finding: Finding, rules: Rules) -> dict[str, Any]:
     """Every field is always there; `source` and `object` are null where there is none, texts then are ""."""
-    source, ref = finding.source, finding.object
+    source, ref, rule = finding.source, finding.object, rules.get(finding.code)
     return {
         "code": finding.code,
+        "name": rule.name if rule else "",
         "severity": finding.severity.value,
         "confidence": finding.confidence.value,
         "message": finding.message,
-        "source": {"file": source.file, "line": source.line, "column": source.column} if source else None,
         "object": {"group": ref.group, "kind": ref.kind, "namespace": ref.namespace, "name": ref.name} if ref else None,
-        "path": finding.path,
+        "source": {"file": source.file, "line": source.line} if source else None,
         "fix": finding.fix,
     }

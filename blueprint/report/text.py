@@ -26,22 +26,32 @@ def text(report: Report, *, width: int = 100, colour: bool = False, each: int = 
     The same words about several places are one entry that lists the places; of one code at most `each` entries are
     shown and the rest counted. Lines are wrapped at `width` columns where they have blanks.
     """
+    groups, hidden = grouped(report, each)
+    entries = ["\n".join(_entry(same, width, colour)) for same in groups]
+    entries += [f"{code}   … and {number:,} more; -o json lists all" for code, number in sorted(hidden.items())]
+    return "\n".join(entries) + "\n" if entries else ""
+
+
+def grouped(report: Report, each: int) -> tuple[list[list[Finding]], Counter[str]]:
+    """Findings that say the same of several places together, and by code how many are left out of those.
+
+    Of one code at most `each` groups are kept.
+    """
     folded: dict[tuple[object, ...], list[Finding]] = {}
     for finding in report.findings:
         key = (finding.code, finding.severity, finding.message, finding.fix)
         folded.setdefault(key, []).append(finding)
     shown: Counter[str] = Counter()
     hidden: Counter[str] = Counter()
-    entries: list[str] = []
+    groups: list[list[Finding]] = []
     for same in folded.values():
         code = same[0].code
         if shown[code] < each:
             shown[code] += 1
-            entries.append("\n".join(_entry(same, width, colour)))
+            groups.append(same)
         else:
             hidden[code] += len(same)
-    entries += [f"{code}   … and {number:,} more; -o json lists all" for code, number in sorted(hidden.items())]
-    return "\n".join(entries) + "\n" if entries else ""
+    return groups, hidden
 
 
 def closing(report: Report, totals: Totals, seconds: float | None = None) -> str:

@@ -2,16 +2,65 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Protocol
 
 
 @dataclass(frozen=True, slots=True)
 class Totals:
-    """How much was looked at: objects, the clusters they are for, and findings that a person silenced."""
+    """How much was looked at.
+
+    `files` and the `documents` in them were read; `skipped` of those are nothing that is judged here. `objects` came
+    out, for so many `clusters`. `silenced` counts findings that a person silenced.
+    """
 
     objects: int = 0
     clusters: int = 0
     silenced: int = 0
+    files: int = 0
+    documents: int = 0
+    skipped: int = 0
+
+
+class Rule(Protocol):
+    """What a report says of the rule behind a code."""
+
+    @property
+    def code(self) -> str:
+        """Such as `KQ202`."""
+
+    @property
+    def name(self) -> str:
+        """In words with dashes."""
+
+    @property
+    def summary(self) -> str:
+        """What is wrong, in one sentence."""
+
+    @property
+    def why(self) -> str:
+        """What comes of it."""
+
+    @property
+    def fix(self) -> str:
+        """What to do."""
+
+    @property
+    def confidence(self) -> str:
+        """`certain`, `likely` or `style`."""
+
+    @property
+    def bad(self) -> str:
+        """Objects with the mistake, "" where there is no example."""
+
+    @property
+    def good(self) -> str:
+        """The same without it."""
+
+
+Rules = Mapping[str, Rule]
+"""Rules by code."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,31 @@
-"""Findings of every form."""
+"""Findings of every form, and a rule."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
 
 from blueprint.finding import Confidence, Finding, Ref, Report, Severity, Source
+from blueprint.report import Rules
+
+
+@dataclass(frozen=True)
+class Row:
+    code: str
+    name: str
+    summary: str
+    why: str
+    fix: str
+    confidence: str
+    bad: str = ""
+    good: str = ""
+
+
+RULES: Rules = {
+    "KQ202": Row(
+        "KQ202", "never-admitted", "A job asks for more than its queue can have.", "It waits for ever.",
+        "Ask for less.", "certain", "spec:\n  nodes: 9\n", "spec:\n  nodes: 2\n",
+    )
+}  # fmt: skip
 
 JOB = Ref("kubeflow.org", "PyTorchJob", "search-ai", "reranker-sft")
 
