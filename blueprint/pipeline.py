@@ -32,6 +32,9 @@ TEMPLATES_FOLDER = "templates"
 
 NOTHING = Totals()
 
+_NO_OBJECTS = "/node-files/"
+"""Where a tree holds files that are no objects."""
+
 _SEPARATOR = re.compile(rb"^---.*$", re.MULTILINE)
 _CONTENT = re.compile(rb"^[ \t]*[^\s#]", re.MULTILINE)
 
@@ -197,7 +200,8 @@ def _unchanged(out: Path, made: Made, specs: Totals) -> Totals | None:
     lock, findings = parse_lock(path.read_bytes(), str(path))
     if findings or not lock.clusters or any(part.made != made for part in lock.clusters.values()):
         return None
-    return None if verify(out) else replace(specs, objects=len(lock.files()), clusters=len(lock.clusters))
+    objects = sum(_NO_OBJECTS not in path for path in lock.files())
+    return None if verify(out) else replace(specs, objects=objects, clusters=len(lock.clusters))
 
 
 def _rows(result: RenderedCluster) -> Iterator[Application]:
