@@ -106,10 +106,14 @@ class Model:
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """Why a model cannot run in a layout; not `certain` where it depends on something unknown, as vllm's version."""
+    """Why a model cannot run in a layout; not `certain` where it depends on something unknown, as vllm's version.
+
+    `about` is heads, key-value heads, experts, width (of a layer) or block (of a quantised checkpoint).
+    """
 
     reason: str
     certain: bool = True
+    about: str = "heads"
 
 
 @cache
@@ -145,9 +149,11 @@ def parallelism_problem(
     if of.heads % size:
         return Problem(f"{of.heads} attention heads cannot be split over {size} GPUs")
     if of.attention not in {"mla", "encoder"} and max(of.kv_heads, size) % min(of.kv_heads, size):
-        return Problem(f"{of.kv_heads} key-value heads can be neither split nor repeated over {size} GPUs")
+        return Problem(
+            f"{of.kv_heads} key-value heads can be neither split nor repeated over {size} GPUs", about="key-value heads"
+        )
     if of.experts and expert_parallel and of.experts % (size * data_parallel):
-        return Problem(f"{of.experts} experts cannot be spread over {size * data_parallel} GPUs")
+        return Problem(f"{of.experts} experts cannot be spread over {size * data_parallel} GPUs", about="experts")
     whole = of.layers if not of.experts else of.dense_layers
     if whole and (problem := _cut("the feed-forward width", of.intermediate, size, of.block)):
         return problem
@@ -161,16 +167,17 @@ def parallelism_problem(
         known, since = version(vllm), version(FINE_BLOCKS)
         if known and since and known >= since:
             return None
-        return Problem(f"{problem.reason}; vllm {FINE_BLOCKS} and later can", certain=known is not None)
+        return Problem(f"{problem.reason}; vllm {FINE_BLOCKS} and later can", certain=known is not None, about="block")
     return problem
 
 
 def _cut(what: str, width: int, size: int, block: int) -> Problem | None:
     if width % size:
-        return Problem(f"{what}, {width}, cannot be split over {size} GPUs")
+        return Problem(f"{what}, {width}, cannot be split over {size} GPUs", about="width")
     if block and size > 1 and width // size % block:
         return Problem(
-            f"{what}, {width}, split over {size} GPUs is {width // size}: no multiple of the FP8 block, {block}"
+            f"{what}, {width}, split over {size} GPUs is {width // size}: no multiple of the FP8 block, {block}",
+            about="block",
         )
     return None
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from blueprint.check.shapes import Body, items, maps, text
 
@@ -34,11 +34,15 @@ class Word:
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """What a container runs. `by_shell`: by way of a shell; `replaced`: which the program then takes the place of."""
+    """What a container runs. `by_shell`: by way of a shell; `replaced`: which the program then takes the place of.
+
+    `alone`: it is all that the shell runs; most shells then leave their place to it by themselves.
+    """
 
     words: tuple[Word, ...]
     by_shell: bool = False
     replaced: bool = False
+    alone: bool = False
 
 
 def environment(container: Body) -> dict[str, str | None]:
@@ -110,4 +114,4 @@ def _split(script: Word) -> list[Command]:
         if current:
             found.append(Command(tuple(Word(each, script.at) for each in current), by_shell=True))
         current = []
-    return found
+    return [replace(found[0], alone=True)] if len(found) == 1 else found

@@ -71,6 +71,11 @@ class Engine:
         return self._parsed[0]
 
     @property
+    def loose(self) -> tuple[Word, ...]:
+        """Words that belong to no option; the first of them is the model."""
+        return self._parsed[1]
+
+    @property
     def open(self) -> bool:
         """Whether there may be options that are not seen here: from a file, or filled in later."""
         return self._parsed[2] or self.option("--config") is not None
@@ -144,8 +149,7 @@ class Engine:
         argument = self.option("--model")
         if argument is not None:
             return argument.known
-        positional = self._parsed[1]
-        return positional[0].text if positional and positional[0].known else ""
+        return self.loose[0].text if self.loose and self.loose[0].known else ""
 
     @property
     def model(self) -> Model | None:

@@ -10,13 +10,37 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 
 from blueprint.check.clusters import graphs
 from blueprint.check.graph import Graph
-from blueprint.check.rules import argo_apps, argo_ops, argo_sets, drift, hooks, integrity, waves
+from blueprint.check.rules import (
+    argo_apps,
+    argo_ops,
+    argo_sets,
+    drift,
+    hooks,
+    integrity,
+    vllm_fit,
+    vllm_flags,
+    vllm_groups,
+    vllm_pods,
+    waves,
+)
 from blueprint.finding import Finding
 from blueprint.objects import Manifest
 
 Rule = Callable[[Graph], Iterable[Finding]]
 
-_FAMILIES = (argo_apps, argo_sets, argo_ops, integrity, waves, hooks, drift)
+_FAMILIES = (
+    argo_apps,
+    argo_sets,
+    argo_ops,
+    integrity,
+    waves,
+    hooks,
+    drift,
+    vllm_flags,
+    vllm_fit,
+    vllm_pods,
+    vllm_groups,
+)
 
 RULES: tuple[Rule, ...] = tuple(rule for family in _FAMILIES for rule in family.RULES)
 TREE: tuple[Rule, ...] = tuple(rule for family in _FAMILIES for rule in family.TREE)
