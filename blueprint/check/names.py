@@ -155,6 +155,10 @@ def derived_names(manifest: Manifest, name: str) -> Iterator[tuple[str, int, str
     elif key == "LeaderWorkerSet.leaderworkerset.x-k8s.io":
         last = max(number(spec.get("replicas"), 1) or 1, 1) - 1
         yield f"{name}-{last}", _STATEFUL_SET, "the StatefulSet of a group"
+    elif key == "ScaledObject.keda.sh":
+        # refused by its webhook: github.com/kedacore/keda/v2@v2.21.0 apis/keda/v1alpha1/scaledobject_webhook.go
+        given = text(mapping(mapping(spec.get("advanced")).get("horizontalPodAutoscalerConfig")).get("name"))
+        yield given or f"keda-hpa-{name}", forms.LABEL_LENGTH, "its HorizontalPodAutoscaler"
 
 
 def _namespace(manifest: Manifest, metadata: Body, kind: Kind | None, add: _Add) -> None:

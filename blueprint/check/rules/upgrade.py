@@ -1,0 +1,179 @@
+"""What an upgrade takes away: APIs, labels, annotations, volumes and groups that the target release does not know.
+
+The target is the Kubernetes version that the caller names, else that of the schema pack. Sources are in the tables
+`api_lifecycle` and `legacy`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cache
+
+from blueprint.catalog.components import Support, components
+from blueprint.catalog.lifecycle import lifecycle, off_by_default, release
+from blueprint.catalog.references import walk
+from blueprint.catalog.schemas import SchemaPack
+from blueprint.catalog.tables import table
+from blueprint.check.graph import Graph
+from blueprint.check.images import image
+from blueprint.check.pods import containers
+from blueprint.check.rules.say import say, warn
+from blueprint.check.shapes import Body, mapping, maps, placeholder, text
+from blueprint.finding import Confidence, Finding, Ref, Severity
+from blueprint.objects import Manifest
+
+
+@cache
+def _packed() -> str:
+    return SchemaPack.shipped().kubernetes()
+
+
+def target(graph: Graph) -> str:
+    """The Kubernetes release that the objects are for, as `1.35`."""
+    asked = release(graph.versions.get("kubernetes", "")) or release(_packed())
+    return f"{asked[0]}.{asked[1]}" if asked else ""
+
+
+def api_versions(graph: Graph) -> Iterator[Finding]:
+    """UPG101, UPG102, UPG103: versions that the target serves no more, not yet, or only when told to."""
+    name = target(graph)
+    goal = release(name)
+    kinds = {(m.api_version, m.kind) for m in graph.manifests}
+    known = {key: found for key in kinds if (found := lifecycle(*key))}
+    for manifest in graph.manifests:
+        life = known.get((manifest.api_version, manifest.kind))
+        if life is None or goal is None:
+            continue
+        removed, introduced = release(life.removed), release(life.introduced)
+        what = f"{manifest.api_version} {manifest.kind}"
+        if removed and removed <= goal:
+            fix = f"use {life.replacement}" if life.replacement else "see what replaced it"
+            message = f"{what} is served until {life.removed}, and the target is Kubernetes {name}"
+            yield say("UPG101", manifest, message, "apiVersion", fix)
+        elif introduced and introduced > goal:
+            message = f"{what} is served from {life.introduced} on, and the target is Kubernetes {name}"
+            yield say("UPG102", manifest, message, "apiVersion", "use an older version, or another way")
+        elif off_by_default(manifest.api_version, name):
+            message = f"{manifest.api_version} is off unless the API server is started with --runtime-config for it"
+            fix = f"use {life.replacement}" if life.replacement else "switch it on, with its feature gate"
+            yield warn("UPG103", manifest, message, "apiVersion", fix)
+
+
+def dead_annotations(graph: Graph) -> Iterator[Finding]:
+    """UPG104: annotations of pods that nothing reads any more."""
+    goal = release(target(graph))
+    for manifest, pod in graph.pods:
+        for key in mapping(pod.metadata.get("annotations")):
+            for row in table("legacy")["annotations"]:
+                same = str(key).startswith(row["key"]) if row.get("prefix") else key == row["key"]
+                since = release(row["since"])
+                if same and goal and since and since <= goal:
+                    where = f"{pod.path}.metadata.annotations" if pod.path else "metadata.annotations"
+                    message = f"{key} has had no effect since Kubernetes {row['since']}"
+                    yield say("UPG104", manifest, message, where, f"use {row['instead']}", Severity.WARNING)
+
+
+def dead_node_labels(graph: Graph) -> Iterator[Finding]:
+    """UPG105: pods that ask for a label which no node carries any more."""
+    rows = {row["key"]: row for row in table("legacy")["node_labels"]}
+    for manifest, pod in graph.pods:
+        for key, path in _wanted(pod.spec, pod.spec_path):
+            if key in rows:
+                message = f"{key} is set on no node since Kubernetes {rows[key]['since']}: the pod stays Pending"
+                yield say("UPG105", manifest, message, path, f"use {rows[key]['instead']}")
+
+
+def _wanted(spec: Body, path: str) -> Iterator[tuple[str, str]]:
+    for key in mapping(spec.get("nodeSelector")):
+        yield str(key), f"{path}.nodeSelector"
+    node = mapping(mapping(spec.get("affinity")).get("nodeAffinity"))
+    terms = maps(mapping(node.get("requiredDuringSchedulingIgnoredDuringExecution")).get("nodeSelectorTerms"))
+    if len(terms) == 1:  # any one of several terms is enough
+        for term in maps(terms[0].get("matchExpressions")):
+            if term.get("operator") in ("In", "Exists"):
+                yield text(term.get("key")), f"{path}.affinity.nodeAffinity"
+
+
+def dead_volumes(graph: Graph) -> Iterator[Finding]:
+    """UPG106: volumes whose driver Kubernetes no longer has."""
+    goal = release(target(graph))
+    rows = {row["field"]: row for row in table("legacy")["volumes"]}
+    places = [
+        (m, f"{p.spec_path}.volumes[{n}]", v) for m, p in graph.pods for n, v in enumerate(maps(p.spec.get("volumes")))
+    ]
+    places += [(m, "spec", mapping(m.body.get("spec"))) for m in graph.kind("PersistentVolume")]
+    for manifest, path, volume in places:
+        for field in volume.keys() & rows.keys():
+            since = release(rows[field]["since"])
+            if goal and since and since <= goal:
+                message = f"Kubernetes has had no driver for {field} since {rows[field]['since']}: the pod never starts"
+                yield say("UPG106", manifest, message, f"{path}.{field}", "use a CSI driver")
+
+
+def moved_groups(graph: Graph) -> Iterator[Finding]:
+    """UPG107: a route to an object by the group that its project has left."""
+    for row in table("legacy")["groups"]:
+        old, new = f"{row['kind']}.{row['old']}", f"{row['kind']}.{row['new']}"
+        for route in graph.kind("HTTPRoute.gateway.networking.k8s.io", "GRPCRoute.gateway.networking.k8s.io"):
+            for path, backend, _ in walk(route.body, ("spec", "rules", "[]", "backendRefs", "[]")):
+                if mapping(backend).get("group") != row["old"] or mapping(backend).get("kind") != row["kind"]:
+                    continue
+                namespace = text(backend.get("namespace")) or route.ref.namespace
+                name = text(backend.get("name"))
+                if graph.get(Ref(row["old"], row["kind"], namespace, name)) or placeholder(name):
+                    continue
+                moved = graph.get(Ref(row["new"], row["kind"], namespace, name)) is not None
+                if moved or (graph.kind(new) and not graph.kind(old)):
+                    message = (
+                        f"the route names {row['kind']} {name} of {row['old']}, and the tree has it in {row['new']}: "
+                        "the route is not resolved (ResolvedRefs False)"
+                    )
+                    sureness = None if moved else Confidence.LIKELY
+                    yield say("UPG107", route, message, f"{path}.group", f"group: {row['new']}", confidence=sureness)
+
+
+def unsupported_pairs(graph: Graph) -> Iterator[Finding]:
+    """UPG108: a component in the version that the catalog knows, on a Kubernetes that its makers call too old."""
+    name = target(graph)
+    found = {each.name: each for each in components()}
+    for manifest, pod in graph.pods:
+        for _, container in containers(pod.spec):
+            parts = image(text(container.get("image")))
+            component = found.get(parts.repository.rpartition("/")[2])
+            if component is None or parts.tag.removeprefix("v") != component.version.removeprefix("v"):
+                continue
+            if component.support(name) is Support.TOO_OLD:
+                message = (
+                    f"{component.name} {component.version} wants Kubernetes {component.minimum}; the target is {name}"
+                )
+                yield warn("UPG108", manifest, message, "", "use an older release of it")
+
+
+def crd_versions(graph: Graph) -> Iterator[Finding]:
+    """UPG109: objects in a version that the CRD of this very tree does not serve."""
+    served: dict[tuple[str, str], set[str]] = {}
+    owners: dict[tuple[str, str], Manifest] = {}
+    for crd in graph.kind("CustomResourceDefinition.apiextensions.k8s.io"):
+        spec = mapping(crd.body.get("spec"))
+        key = (text(spec.get("group")), text(mapping(spec.get("names")).get("kind")))
+        served[key] = {text(row.get("name")) for row in maps(spec.get("versions")) if row.get("served") is True}
+        owners[key] = crd
+    for manifest in graph.manifests if served else ():
+        ref = manifest.ref
+        versions = served.get((ref.group, ref.kind))
+        asked = manifest.api_version.rpartition("/")[2]
+        if versions and asked not in versions:
+            message = f"{owners[ref.group, ref.kind].ref} serves {', '.join(sorted(versions))}, not {asked}"
+            yield say("UPG109", manifest, message, "apiVersion", f"use {ref.group}/{max(versions)}")
+
+
+RULES = (
+    api_versions,
+    dead_annotations,
+    dead_node_labels,
+    dead_volumes,
+    moved_groups,
+    unsupported_pairs,
+    crd_versions,
+)
+TREE = ()
