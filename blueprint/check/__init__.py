@@ -10,10 +10,12 @@ from dataclasses import dataclass
 
 from blueprint.catalog.schemas import Kind, SchemaPack
 from blueprint.check import names, native, references, rules, security, sizes
+from blueprint.check.aside import aside
 from blueprint.check.cel import Rules, Skipped
 from blueprint.check.defaults import with_defaults
 from blueprint.check.nulls import decoded
 from blueprint.check.schema import Checker, unknown
+from blueprint.check.unknowns import of_all, of_one
 from blueprint.check.updates import immutable
 from blueprint.finding import Finding
 from blueprint.objects import Manifest
@@ -85,13 +87,17 @@ def validate(
     rules: Iterable[ObjectRule] = OBJECT_RULES,
     tree_rules: Iterable[TreeRule] = TREE_RULES,
 ) -> Outcome:
-    """Judge every object by itself, then the objects together; CRDs among them extend the pack."""
+    """Judge every object by itself, then the objects together; CRDs among them extend the pack.
+
+    Among the manifests may be documents that no API server serves (see `aside`): only rules on the tree see them.
+    """
     validator = Validator(pack.with_crds(manifests), rules)
     findings: list[Finding] = []
     missing = 0
-    for manifest in manifests:
+    objects = [manifest for manifest in manifests if not aside(manifest)]
+    for manifest in objects:
         missing += validator.checker.kind_of(manifest) is None
-        findings += validator.create(manifest)
+        findings += of_one(manifest, validator.create)
     for rule in tree_rules:
-        findings += rule(manifests)
-    return Outcome(findings, list(validator.cel.skipped), len(manifests), missing)
+        findings += of_all(manifests, rule)
+    return Outcome(findings, list(validator.cel.skipped), len(objects), missing)

@@ -15,6 +15,7 @@ import orjson
 from blueprint.catalog.references import Reference, references
 from blueprint.catalog.resources import Resource, Resources
 from blueprint.catalog.tables import table
+from blueprint.check.aside import aside
 from blueprint.check.pods import PodTemplate, pod_templates
 from blueprint.check.shapes import Body, items, mapping, maps, text
 from blueprint.finding import Ref
@@ -40,6 +41,8 @@ def kind_name(ref: Ref) -> str:
 class Graph:
     """The objects of one cluster (or of a whole tree), looked up by identity, kind, namespace and who names them.
 
+    Documents that no API server serves (see `check.aside`) stand apart in `aside`.
+
     `closed` are kinds (`Kind.group`, or `*`) of which the tree is said to hold every object. `versions` are the
     versions of Kubernetes and of components where they are known. `whole` tells that nothing is left out of this
     graph that could belong to its cluster.
@@ -53,7 +56,9 @@ class Graph:
         versions: Mapping[str, str] | None = None,
         whole: bool = True,
     ) -> None:
-        self.manifests = tuple(manifests)
+        everything = tuple(manifests)
+        self.aside = tuple(manifest for manifest in everything if aside(manifest))
+        self.manifests = tuple(m for m in everything if not aside(m)) if self.aside else everything
         self.said_closed = frozenset(closed)
         self.versions: Mapping[str, str] = versions or {}
         self.whole = whole
@@ -73,6 +78,22 @@ class Graph:
     def get(self, ref: Ref) -> Manifest | None:
         """The object with this identity, in whatever version it is written."""
         return self.by_ref.get(ref)
+
+    @cached_property
+    def _several(self) -> Mapping[Ref, list[Manifest]]:
+        found: dict[Ref, list[Manifest]] = {}
+        for manifest in self.manifests:
+            if self.by_ref[manifest.ref] is not manifest:
+                found.setdefault(manifest.ref, [self.by_ref[manifest.ref]]).append(manifest)
+        return found
+
+    def nearest(self, ref: Ref, to: Manifest) -> Manifest | None:
+        """The object with this identity; where there are several, the one in the same file, if there is one."""
+        found = self.get(ref)
+        for each in self._several.get(ref, ()):
+            if each.source.file == to.source.file:
+                return each
+        return found
 
     def kind(self, *names: str) -> Sequence[Manifest]:
         """The objects of a kind, or of several: `ClusterQueue.kueue.x-k8s.io`, `Pod`."""
@@ -142,6 +163,9 @@ class Graph:
         for policy in self.kind("ClusterPolicy.kyverno.io", "Policy.kyverno.io"):
             for made in sorted(set(_kyverno_generates(policy.body))):
                 found[made].append(policy)
+        for manifest in self.manifests:
+            if manifest.is_unknown(("metadata", "name")):  # a placeholder: it may be the one that seems to be missing
+                found[kind_of(manifest)].append(manifest)
         sets = self._kinds.get("ApplicationSet.argoproj.io", ())
         found["Application.argoproj.io"] += sets
         return found

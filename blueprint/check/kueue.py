@@ -1,0 +1,269 @@
+"""Kueue as a tree sets it up: read once, with the decision about every queued job, for all rules of its families."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import yaml_rs
+
+from blueprint.admission.demand import Demand, Workload, demands
+from blueprint.admission.decide import after_admission, settle
+from blueprint.admission.flavors import Assignment
+from blueprint.admission.gates import Way, queue_way
+from blueprint.admission.match import HOSTNAME
+from blueprint.admission.nodes import INVENTORY_LABEL, Node
+from blueprint.admission.podsets import QUEUE_LABEL, Job, job, kinds
+from blueprint.admission.queues import GROUP, ClusterQueue
+from blueprint.admission.reasons import Reason
+from blueprint.admission.settings import DEFAULT_VERSION
+from blueprint.admission.settings import GROUP as CONFIGURATION_GROUP
+from blueprint.admission.state import State, idle
+from blueprint.admission.world import World, world
+from blueprint.catalog.versions import version
+from blueprint.check import machines
+from blueprint.check.graph import Graph, kind_of, labels_of
+from blueprint.check.images import image
+from blueprint.check.pods import containers
+from blueprint.check.shapes import Body, mapping, placeholder, text
+from blueprint.finding import Ref
+from blueprint.objects import Manifest
+
+CLUSTER_QUEUE = f"ClusterQueue.{GROUP}"
+LOCAL_QUEUE = f"LocalQueue.{GROUP}"
+COHORT = f"Cohort.{GROUP}"
+FLAVOR = f"ResourceFlavor.{GROUP}"
+TOPOLOGY = f"Topology.{GROUP}"
+CHECK = f"AdmissionCheck.{GROUP}"
+
+JOBS = frozenset({*kinds(), "CronJob.batch"})
+"""Kinds (`Job.batch`) that Kueue can queue, themselves or their pods."""
+
+BATCH = JOBS - {
+    "Pod",
+    "Deployment.apps",
+    "StatefulSet.apps",
+    "Rollout.argoproj.io",
+    "LeaderWorkerSet.leaderworkerset.x-k8s.io",
+    "RayCluster.ray.io",
+    "RayService.ray.io",
+    "Workload.kueue.x-k8s.io",
+}
+"""Those that run to an end, and that Kueue suspends themselves."""
+
+
+@dataclass(frozen=True, slots=True)
+class Configured:
+    """A configuration of Kueue and where it stands: in a file of its own, or below a key of a ConfigMap.
+
+    `body` is None where the text is no YAML.
+    """
+
+    manifest: Manifest
+    body: Body | None
+    key: str = ""
+
+    def at(self, path: str) -> str:
+        """The path of a field for a finding."""
+        return f"data[{self.key}]" if self.key else path
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """What Kueue makes of one job in an idle cluster.
+
+    `assignment` is None where it never gets one, or where it does not come to that. `assumed` tells that the way to the
+    queue is not in the tree, and the only ClusterQueue is taken for it.
+    """
+
+    manifest: Manifest
+    job: Job
+    way: Way
+    demands: tuple[Demand, ...]
+    reasons: tuple[Reason, ...]
+    assignment: Assignment | None
+    assumed: bool = False
+
+    @property
+    def queue(self) -> str:
+        """The ClusterQueue that it comes to, "" for none."""
+        return self.way.cluster_queue.name if self.way.cluster_queue else ""
+
+
+@dataclass(frozen=True)
+class Kueue:
+    """One cluster's Kueue. `world.nodes` is None where nothing says which nodes there are."""
+
+    graph: Graph
+    world: World
+
+    @cached_property
+    def state(self) -> State:
+        """The scheduler with nothing running."""
+        return idle(self.world)
+
+    @property
+    def version(self) -> str:
+        """The version of Kueue that is judged."""
+        return self.world.settings.version
+
+    def before(self, release: str) -> bool:
+        """Whether this version is older than a release; one that is no number is not."""
+        mine, other = version(self.version), version(release)
+        return mine is not None and other is not None and mine < other
+
+    def gate(self, name: str, *, default: bool = False) -> bool:
+        """Whether the configuration opens a feature gate; the default where it does not name it."""
+        return self.world.settings.gates.get(name, default)
+
+    @cached_property
+    def configurations(self) -> Sequence[Configured]:
+        """Every configuration in the tree."""
+        found = [
+            Configured(manifest, manifest.body)
+            for manifest in self.graph.aside
+            if manifest.kind == "Configuration" and manifest.api_version.startswith(f"{CONFIGURATION_GROUP}/")
+        ]
+        for manifest in self.graph.kind("ConfigMap"):
+            for key, content in mapping(manifest.body.get("data")).items():
+                if isinstance(content, str) and CONFIGURATION_GROUP in content:
+                    found += _configured(manifest, str(key), content)
+        return found
+
+    @property
+    def here(self) -> bool:
+        """Whether anything in the tree shows that this cluster runs Kueue."""
+        return bool(self.configurations or self.graph.group(GROUP))
+
+    @cached_property
+    def open(self) -> frozenset[Ref]:
+        """Objects of Kueue with a placeholder in a field that decides: nothing is known of them."""
+        return frozenset(m.ref for m in self.graph.group(GROUP) if templated(m.body))
+
+    def queue(self, name: str) -> Manifest | None:
+        """The ClusterQueue of this name."""
+        return self.graph.get(Ref(GROUP, "ClusterQueue", "", name))
+
+    @cached_property
+    def machines(self) -> Sequence[tuple[Node, int]]:
+        """One node of each kind with the number of its like; nodes that differ in their name alone are alike."""
+        found: dict[object, list[Node]] = {}
+        for node in self.world.nodes or ():
+            labels = frozenset(pair for pair in node.labels.items() if pair[0] != HOSTNAME)
+            key = (labels, node.taints, frozenset(node.allocatable.items()))
+            found.setdefault(key, []).append(node)
+        return [(alike[0], len(alike)) for alike in found.values()]
+
+    def nodes_of(self, flavor: str) -> list[tuple[Node, int]]:
+        """The kinds of nodes that a flavor selects, each with its number.
+
+        Where the tree has no ResourceFlavor at all, those of the pool that is called like the flavor.
+        """
+        found = self.world.flavors.get(flavor)
+        if found is not None:
+            return [(node, count) for node, count in self.machines if node.carries(found.labels, ())]
+        if self.world.flavors:
+            return []
+        return [(n, c) for n, c in self.machines if n.name.rpartition("-")[0] == flavor]
+
+    @cached_property
+    def judged(self) -> Sequence[Judged]:
+        """Every queued job of the tree with the decision about it."""
+        pods = self.graph.kind("Pod")
+        found: list[Judged] = []
+        for manifest in self.graph.kind(*JOBS):
+            asked = job(manifest, self.world.find, pods)
+            if isinstance(asked, Job) and self._queued(manifest, asked) and not templated(manifest.body):
+                found.append(self._judge(manifest, asked))
+        return found
+
+    def _queued(self, manifest: Manifest, asked: Job) -> bool:
+        if mapping(manifest.body.get("metadata")).get("ownerReferences"):
+            return False
+        if QUEUE_LABEL in asked.labels:
+            return not placeholder(asked.labels[QUEUE_LABEL])
+        where = (manifest.ref.namespace or "default", "default")
+        return kind_of(manifest) in BATCH and where in self.world.local_queues
+
+    def _judge(self, manifest: Manifest, asked: Job) -> Judged:
+        namespace = manifest.ref.namespace or "default"
+        way = queue_way(self.world, self.state, manifest, asked)
+        found, problems = demands(self.world, namespace, asked.podsets)
+        queue, assumed = way.queue, False
+        if queue is None and not self.world.local_queues and len(self.state.queues) == 1 == len(self.world.queues):
+            queue, assumed = next(iter(self.state.queues.values())), True
+        if queue is None or self._unknown(queue.spec):
+            return Judged(manifest, asked, way, found, (*way.reasons, *problems), None)
+        workload = Workload(f"{namespace}/{manifest.ref.name}", namespace, found, way.priority, problems)
+        assignment, refused, _ = settle(self.state, queue, workload)
+        after = list(after_admission(self.state, queue, assignment)) if assignment else []
+        reasons = (*way.reasons, *problems, *refused, *after)
+        return Judged(manifest, asked, way, found, reasons, assignment, assumed)
+
+    def _unknown(self, queue: ClusterQueue) -> bool:
+        """Whether a placeholder stands in what decides: the queue, its flavors, or anything it could borrow from."""
+        mine = {queue.ref, *(Ref(GROUP, "ResourceFlavor", "", name) for name in queue.flavors)}
+        lenders = any(ref.kind in ("ClusterQueue", "Cohort") for ref in self.open)
+        return bool(mine & self.open) or (bool(queue.cohort) and lenders)
+
+
+def kueue(graph: Graph) -> Kueue:
+    """The Kueue of a cluster."""
+    return graph.derived(_kueue)
+
+
+def _kueue(graph: Graph) -> Kueue:
+    """Nodes come from pools and Node objects that say what they offer; where there are none, nothing is known of them."""
+    inventory = [machines.Pool.document(pool) for pool in machines.pools(graph)]
+    real = machines.nodes(graph)
+    seen = [m for m in graph.manifests if m.kind != "Node" and labels_of(m.body).get(INVENTORY_LABEL) != "true"]
+    aside = [m for m in graph.aside if m.kind == "Configuration"]
+    if inventory:
+        source = machines.pools(graph)[0].manifest.source
+        aside.append(Manifest({"kind": "Inventory", "pools": inventory}, source))
+    return Kueue(graph, world([*seen, *real], aside, _version(graph)))
+
+
+def _version(graph: Graph) -> str:
+    """The version that is said, that of the inventory, of the controller's image, or the one the rules were read from."""
+    said = graph.versions.get("kueue") or machines.release(graph)
+    if said:
+        return said.removeprefix("v")
+    for manifest, pod in graph.pods:
+        if manifest.kind == "Deployment":
+            for _, container in containers(pod.spec):
+                found = image(text(container.get("image")))
+                if found.repository.endswith("/kueue") and found.tag and version(found.tag):
+                    return found.tag.removeprefix("v")
+    return DEFAULT_VERSION
+
+
+def _configured(manifest: Manifest, key: str, content: str) -> Iterator[Configured]:
+    try:
+        loaded = yaml_rs.loads(content, parse_datetime=False)
+    except ValueError:
+        if not placeholder(content):
+            yield Configured(manifest, None, key)
+        return
+    body = mapping(loaded)
+    if body.get("kind") == "Configuration" and text(body.get("apiVersion")).startswith(f"{CONFIGURATION_GROUP}/"):
+        yield Configured(manifest, body, key)
+
+
+_FREE = frozenset({"args", "command", "env", "annotations", "description", "image", "data"})
+"""Fields in which a placeholder says nothing about quota, queue or place."""
+
+
+def templated(value: object) -> bool:
+    """Whether another tool will replace something in a field that decides about admission."""
+    stack = [value]
+    while stack:
+        each = stack.pop()
+        if isinstance(each, dict):
+            stack += [item for key, item in each.items() if key not in _FREE]
+        elif isinstance(each, list):
+            stack += each
+        elif placeholder(each):
+            return True
+    return False
