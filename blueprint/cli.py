@@ -17,7 +17,7 @@ from typing import Annotated
 import typer
 
 from blueprint import __version__
-from blueprint.errors import BlueprintError
+from blueprint.errors import BlueprintError, EnvironmentLacks
 from blueprint.finding import Report
 from blueprint.report import Application, Changes, Totals
 
@@ -136,21 +136,37 @@ def version() -> None:
 
 def main() -> None:
     """Run the command line; every known failure is one message, never a traceback."""
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            # Closed by the caller (`>&-`): a file of the tree must not become our standard output.
+            setattr(sys, name, Path(os.devnull).open(mode))  # noqa: SIM115 - as long as the process
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             # A terminal that cannot show a character shows "?"; it must not end the run.
             stream.reconfigure(errors="replace")
     try:
-        app(prog_name="blueprint")
+        try:
+            app(prog_name="blueprint")
+        finally:
+            sys.stdout.flush()
     except BlueprintError as error:
         print(f"blueprint: {error.diagnostics()}", file=sys.stderr)
         sys.exit(error.exit_code)
     except BrokenPipeError:
-        # The reader of our output went away (`| head`); the interpreter must not complain about it again.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _drop_output()
         sys.exit(141)
+    except OSError as error:
+        where = f"{error.filename}: " if error.filename else ""
+        print(f"blueprint: {where}{error.strerror or error}", file=sys.stderr)
+        _drop_output()
+        sys.exit(EnvironmentLacks.exit_code)
     except KeyboardInterrupt:
         sys.exit(130)
+
+
+def _drop_output() -> None:
+    """Nobody can read our output (`| head`, a full disk): the interpreter must not complain about it again."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _write_text(report: Report, totals: Totals, seconds: float, *, applications: tuple[Application, ...] = ()) -> None:

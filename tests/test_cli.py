@@ -173,3 +173,38 @@ def test_the_readme_shows_the_real_help(tmp_path: Path) -> None:
         check=True,
     )
     assert helped.stdout.strip() in (REPOSITORY / "README.md").read_text()
+
+
+@pytest.mark.parametrize(("verb", "streams"), [("version", "<&- >&- 2>&-"), ("render", ">&-"), ("check", "<&-")])
+def test_closed_streams_change_nothing(platform: Path, verb: str, streams: str) -> None:
+    done = subprocess.run(
+        ["sh", "-c", f'"$@" {streams}', "sh", sys.executable, "-m", "blueprint", verb],
+        cwd=platform,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full here")
+@pytest.mark.parametrize("verb", ["version", "render"])
+def test_output_that_cannot_be_written_is_one_line(platform: Path, verb: str) -> None:
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "blueprint", verb],
+            cwd=platform,
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+        )
+    assert done.returncode == 3
+    assert done.stderr == "blueprint: No space left on device\n"
+
+
+def test_new_below_a_file_is_one_line(platform: Path) -> None:
+    done = blueprint("new", "clusters/lab.yaml/x", cwd=platform)
+    assert done.returncode == 3
+    assert done.stderr == "blueprint: clusters/lab.yaml/x: Not a directory\n"
