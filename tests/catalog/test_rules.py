@@ -12,7 +12,7 @@ from blueprint.errors import UsageError
 from blueprint.finding import Confidence
 
 PACKAGE = Path(__file__).parents[2] / "blueprint"
-CODE = re.compile(r'"([A-Z]{3}\d{3})"')
+CODE = re.compile(r'"([A-Z]{2,3}\d{3})"')
 
 
 def said() -> set[str]:
