@@ -195,6 +195,13 @@ class Graph:
         return Deliveries(self)
 
     @cached_property
+    def grants(self) -> Grants:
+        """Who may do what, by the roles and bindings of this tree."""
+        from blueprint.check.grants import Grants
+
+        return Grants(self)
+
+    @cached_property
     def resources(self) -> Resources:
         """Kinds and their plurals: those of the catalog, and those that CRDs of this tree add."""
         return Resources(_defined(self.kind("CustomResourceDefinition.apiextensions.k8s.io")))
