@@ -2,19 +2,41 @@
 
 from __future__ import annotations
 
+import posixpath
 from dataclasses import dataclass
 from typing import Any
 
 from blueprint.finding import Ref, Source
 
+Steps = tuple[str | int, ...]
+"""The way to a field: keys of maps and positions in lists."""
+
+EVERYTHING: frozenset[Steps] = frozenset({()})
+"""Of an object with these unknown fields only the identity is known."""
 
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """One object and where it was written (rendered objects: the place in the spec that caused them)."""
+    """One object and where it was written (rendered objects: the place in the spec that caused them).
+
+    `unknown` are fields with a placeholder that some tool fills in later: nothing is known of what is there or below.
+    `root` is the folder that brings the object to a cluster where that is not the folder of its file: a Kustomize root
+    that takes it from a base, a Helm chart.
+    """
 
     body: dict[str, Any]
     source: Source
+    unknown: frozenset[Steps] = frozenset()
+    root: str = ""
+
+    @property
+    def folder(self) -> str:
+        """The folder that is applied with this object in it, with "/", "" for the top."""
+        return self.root or posixpath.dirname(self.source.file)
+
+    def is_unknown(self, steps: Steps) -> bool:
+        """Whether a field is, or lies below, one that is not known."""
+        return bool(self.unknown) and any(steps[:length] in self.unknown for length in range(len(steps) + 1))
 
     @property
     def api_version(self) -> str:

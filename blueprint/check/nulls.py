@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import orjson
@@ -38,7 +39,7 @@ def decoded(manifest: Manifest, kind: Kind) -> Manifest:
             return manifest
     except TypeError:
         pass  # an integer beyond 64 bits, or what no YAML reader gives
-    return Manifest(without_nulls(kind, manifest.body), manifest.source) if has_null(manifest.body) else manifest
+    return replace(manifest, body=without_nulls(kind, manifest.body)) if has_null(manifest.body) else manifest
 
 
 def has_null(value: Json) -> bool:

@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import cache
 from importlib import resources
@@ -21,10 +20,20 @@ import yaml_rs
 
 from blueprint.check.documents import documents, first_content, load_json, load_yaml, tree_at
 from blueprint.check.goyaml import Shape, child
+from blueprint.check.placeholders import (
+    MAX_TEMPLATE,
+    MAYBE,
+    OPENING,
+    identity,
+    is_placeholder,
+    is_template,
+    template,
+    unknown_fields,
+)
 from blueprint.check.scalars import Json, Remark, Unreadable
 from blueprint.errors import UsageError
 from blueprint.finding import Confidence, Finding, Severity, Source
-from blueprint.objects import Manifest
+from blueprint.objects import EVERYTHING, Manifest, Steps
 
 MAX_FILE = 16 * 1024 * 1024
 """Bytes; Argo CD reads at most 10M of manifests per application (reposerver.max.combined.directory.manifests.size)."""
@@ -33,17 +42,24 @@ SUFFIXES = (".yaml", ".yml", ".json")
 """What Argo CD reads from a folder, jsonnet aside."""
 
 
+_INVENTORIES = ("Inventory", "NodePool")
+"""Kinds of documents about nodes, which may do without apiVersion (see admission.nodes)."""
+
 STDIN = "<stdin>"
 """What findings call the standard input."""
 
 
 @dataclass(slots=True)
 class Counts:
-    """How much was read: files, documents with content, objects in them, and what was left out and why."""
+    """How much was read: files, documents with content, objects in them, and what was left out and why.
+
+    `doubtful` objects have fields that a placeholder leaves unknown; `templates` are documents that need another tool.
+    """
 
     files: int = 0
     documents: int = 0
     objects: int = 0
+    doubtful: int = 0
     foreign: int = 0
     templates: int = 0
     unreadable: int = 0
@@ -56,6 +72,8 @@ class Reading:
     manifests: list[Manifest] = field(default_factory=list)
     findings: list[Finding] = field(default_factory=list)
     counts: Counts = field(default_factory=Counts)
+    aside: list[Manifest] = field(default_factory=list)
+    """Documents with a kind that no API server serves: configuration files, inventories of nodes."""
     texts: dict[str, str] = field(default_factory=dict)
     """Texts that cannot be read a second time (standard input), for `locate.located`."""
 
@@ -75,6 +93,7 @@ def read(paths: Iterable[Path | str]) -> Reading:
         for file in _files(Path(path)):
             _read_file(file, reading)
     reading.manifests.sort(key=lambda manifest: manifest.source)
+    reading.aside.sort(key=lambda manifest: manifest.source)
     reading.findings.sort(key=lambda finding: finding.source or Source(""))
     return reading
 
@@ -140,10 +159,16 @@ def _unfit(data: bytes, size: int) -> Remark | None:
     return None
 
 
-_PLACEHOLDER = re.compile(r"\{\{|\{%")
-_HELM = re.compile(
-    r"\{\{-?\s*(?:include|template|tpl|toYaml|define)\b|\{\{[^}\n]*\.(?:Values|Release|Chart|Capabilities)\b|\{%-?\s*\w"
-)
+_Unknown = Callable[[dict[str, Any]], frozenset[Steps]]
+"""Which fields of a body are not known."""
+
+
+def _nothing(_: dict[str, Any]) -> frozenset[Steps]:
+    return frozenset()
+
+
+def _everything(_: dict[str, Any]) -> frozenset[Steps]:
+    return EVERYTHING
 
 
 class _Reader:
@@ -153,36 +178,66 @@ class _Reader:
         self.text = text
         self.file = file
         self.reading = reading
+        self.template = False
 
     def run(self) -> None:
-        template = unreadable = False
+        unreadable = False
         for start, chunk, separator in documents(self.text):
             if separator:
                 message = f"text after the document separator: {separator}"
                 self._remark(Remark("YML110", message, 0, 3, fix="start a new line"), start - 1)
                 unreadable = True
                 continue
+            opened = OPENING.search(chunk) is not None
             try:
-                if _HELM.search(chunk):
-                    template = True
+                if opened and is_template(chunk):
+                    self._template(chunk, start)
                     continue
-                for value, line, column in self._values(chunk, start):
-                    self._object(value, line, column)
+                unknown = unknown_fields if MAYBE.search(chunk) else _nothing
+                for value, line, column in self._values(chunk, start, self._remark):
+                    self._object(value, line, column, unknown)
             except Unreadable as problem:
-                if _PLACEHOLDER.search(chunk):
-                    template = True
+                if opened:
+                    self._template(chunk, start)
+                    continue
+                if "${" in chunk and self._filled(chunk, start):
                     continue
                 unreadable = True
                 self._remark(problem.remark, start)
-        counts = self.reading.counts
-        counts.unreadable += unreadable
-        if template:
-            counts.templates += 1
-            message = "looks like a template for another tool; not read as manifests"
+        self.reading.counts.unreadable += unreadable
+        if self.template:
+            message = "a template of another tool: what that tool fills in is not judged"
             note = Finding("YML301", message, Source(self.file), Severity.NOTE, Confidence.STYLE)
             self.reading.findings.append(note)
 
-    def _values(self, chunk: str, start: int) -> Iterator[tuple[Json, int, int]]:
+    def _template(self, chunk: str, start: int) -> None:
+        """The objects of a template, as far as they can be read; of others the kind, if the text says it."""
+        self.template = True
+        if self._filled(chunk, start):
+            return
+        body: dict[str, Any] = dict(identity(chunk))
+        if len(body) == 2:
+            self._object(body, start + max(first_content(chunk)[0], 0), 0, _everything)
+        else:
+            self.reading.counts.documents += 1
+            self.reading.counts.templates += 1
+
+    def _filled(self, chunk: str, start: int) -> bool:
+        """Whether a document could be read with marks in place of its placeholders; its objects then are."""
+        if len(chunk) > MAX_TEMPLATE:
+            return False
+        made = template(chunk)
+        try:
+            values = list(self._values(made.text, start, lambda remark, start: None))
+        except Unreadable:
+            return False
+        for value, line, column in values:
+            self._object(made.filled(value), line, column, _everything if made.partial else unknown_fields)
+        return any(value is not None for value, _, _ in values)
+
+    def _values(
+        self, chunk: str, start: int, remarked: Callable[[Remark, int], None]
+    ) -> Iterator[tuple[Json, int, int]]:
         """Values of a chunk with line (from 0, in the file) and column."""
         line, column = first_content(chunk)
         if line < 0:
@@ -195,7 +250,7 @@ class _Reader:
                 return
         value, node, remarks = load_yaml(chunk)
         for remark in remarks:
-            self._remark(remark, start)
+            remarked(remark, start)
         yield value, start + (node.line if node else line), node.column if node else column
 
     def _json(self, chunk: str) -> list[tuple[Json, int]]:
@@ -208,7 +263,7 @@ class _Reader:
             message = f"not valid JSON: {error.msg[0].lower()}{error.msg[1:]}"
             raise Unreadable(Remark("YML104", message, error.lineno - 1, error.colno - 1)) from None
 
-    def _object(self, value: Json, line: int, column: int) -> None:
+    def _object(self, value: Json, line: int, column: int, unknown: _Unknown) -> None:
         counts = self.reading.counts
         counts.documents += value is not None
         if not isinstance(value, dict):
@@ -218,26 +273,40 @@ class _Reader:
         if not (isinstance(api_version, str) and isinstance(kind, str) and api_version and kind):
             self._incomplete(value, line, column)
             return
+        if unknown is not _nothing and is_placeholder(f"{api_version} {kind}"):
+            self.template = True
+            counts.templates += 1
+            return
         if _file_only(api_version, kind):
             counts.foreign += 1
+            self.reading.aside.append(Manifest(value, Source(self.file, line + 1, column + 1)))
             return
         items = value.get("items")
         if kind.endswith("List") and isinstance(items, list):
-            self._list(items, api_version, kind, line, column)
+            self._list(items, api_version, kind, line, column, unknown)
             return
+        fields = unknown(value)
         counts.objects += 1
-        self.reading.manifests.append(Manifest(value, Source(self.file, line + 1, column + 1)))
+        counts.doubtful += bool(fields)
+        self.reading.manifests.append(Manifest(value, Source(self.file, line + 1, column + 1), fields))
 
     def _incomplete(self, value: dict[str, Any], line: int, column: int) -> None:
         """Report what is nearly an object (one of apiVersion and kind, and metadata); the rest is not ours."""
         self.reading.counts.foreign += 1
-        if not isinstance(value.get("metadata"), dict) or not ("apiVersion" in value or "kind" in value):
+        if value.get("kind") in _INVENTORIES:
+            self.reading.aside.append(Manifest(value, Source(self.file, line + 1, column + 1)))
+            return
+        if (
+            self.template
+            or not isinstance(value.get("metadata"), dict)
+            or not ("apiVersion" in value or "kind" in value)
+        ):
             return
         missing = [key for key in ("apiVersion", "kind") if not value.get(key)]
         message = f"{missing[0]} is missing" if missing else "apiVersion and kind must be strings"
         self._remark(Remark("YML111", f"not a Kubernetes object: {message}", line, column), 0)
 
-    def _list(self, items: list[Any], api_version: str, kind: str, line: int, column: int) -> None:
+    def _list(self, items: list[Any], api_version: str, kind: str, line: int, column: int, unknown: _Unknown) -> None:
         """The objects of a List; members of a typed list take its version and kind, as kubectl has it."""
         places = self._item_places(line, len(items))
         for index, item in enumerate(items):
@@ -246,7 +315,7 @@ class _Reader:
                 self._remark(Remark("YML111", f"item {index} of the {kind} is not an object", *at), 0)
                 continue
             envelope = {} if kind == "List" else {"apiVersion": api_version, "kind": kind.removesuffix("List")}
-            self._object({**envelope, **item}, *at)
+            self._object({**envelope, **item}, *at, unknown)
 
     def _item_places(self, line: int, count: int) -> dict[int, tuple[int, int]]:
         node, start = tree_at(self.text, line + 1)

@@ -145,23 +145,6 @@ def test_what_is_not_an_object_is_counted_and_left() -> None:
     assert {f.code for f in reading.findings} <= {"YML203"}
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: {{ .Values.name }}\n",
-        "{{- if .Values.on }}\n" + SETTINGS + "{{- end }}\n",
-        "{% for x in y %}\n" + SETTINGS + "{% endfor %}\n",
-        SETTINGS + "data: {{ data }}\n",
-        SETTINGS + 'data:\n  a: "{{ .Release.Name }}"\n',
-    ],
-)
-def test_templates_of_other_tools_are_a_note(text: str) -> None:
-    reading = of(text)
-    assert [f.code for f in reading.findings] == ["YML301"]
-    assert reading.findings[0].severity is Severity.NOTE
-    assert (reading.counts.templates, reading.counts.objects) == (1, 0)
-
-
 def test_placeholders_of_running_systems_are_values() -> None:
     reading = of(SETTINGS + 'data:\n  a: "{{ $labels.pod }} {{args.name}}"\n')
     assert not reading.findings
