@@ -107,8 +107,13 @@ class Scheduler:
         return Suits(Possibility.PREEMPT if own else Possibility.RECLAIM, borrow)
 
     def _requests(self, queue: Queue, assignment: Assignment) -> Requests:
-        """What is to be placed on nodes. A pod set with no or with two topology-aware flavors is not placed at all."""
+        """What is to be placed on nodes, as far as these are known.
+
+        A pod set with no or with two topology-aware flavors is not placed at all, and yet admitted.
+        """
         found: Requests = {}
+        if self.state.world.nodes is None:
+            return found
         for each in assignment.podsets:
             wish = each.demand.podset.wish
             if not wish.explicit and not queue.topology_only:

@@ -78,15 +78,21 @@ class Decision:
 
 def decide(world: World, manifest: Manifest) -> Decision:
     """Decide about one job in an otherwise idle cluster."""
-    ref = manifest.ref
+    ref, version = manifest.ref, world.settings.version
     asked = job(manifest, world.find, world.manifests)
     if asked is None:
         reason = Reason("KQ105", Kind.NOT_QUEUED, f"Kueue does not queue objects of kind {ref.kind}")
-        return Decision(ref, world.settings.version, False, Way(), (), (reason,))
+        return Decision(ref, version, False, Way(), (), (reason,))
     if isinstance(asked, Ref):
         message = f"{asked} is not among the objects; without it nobody knows the pods of this job"
         reason = Reason("KQ109", Kind.UNKNOWN, message, Verdict.UNKNOWN, object=asked)
-        return Decision(ref, world.settings.version, None, Way(), (), (reason,))
+        return Decision(ref, version, None, Way(), (), (reason,))
+    return decide_job(world, manifest, asked)
+
+
+def decide_job(world: World, manifest: Manifest, asked: Job) -> Decision:
+    """Decide about the pod sets that a job was read as."""
+    ref = manifest.ref
     state = idle(world)
     way = queue_way(world, state, manifest, asked)
     namespace = ref.namespace or "default"
@@ -149,7 +155,7 @@ def settle(state: State, queue: Queue, workload: Workload) -> tuple[Assignment |
 
 
 def _unwritable(each: PodSetChoice) -> Reason:
-    """Seen on the real scheduler: the server refuses a `topologyAssignment` without slices, and Kueue tries for ever."""
+    """Seen on the real scheduler: the server refuses a `topologyAssignment` without slices; Kueue tries for ever."""
     podset = each.demand.podset
     message = f"pod set {podset.name} would be placed without pods, which the API server refuses: Kueue tries for ever"
     return Reason("KQ307", Kind.TOPOLOGY, message, podset=podset.name)

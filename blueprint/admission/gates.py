@@ -104,16 +104,21 @@ _SYSTEM = {"system-cluster-critical": 2_000_000_000, "system-node-critical": 2_0
 def _integration(world: World, manifest: Manifest, asked: Job) -> Iterator[Reason]:
     ref = manifest.ref
     kind = f"{ref.kind}.{ref.group}" if ref.group else ref.kind
-    frameworks = table("kueue")["frameworks"]
-    name = (
-        "pod" if kind == "Rollout.argoproj.io" else frameworks.get(kind, "batch/job" if ref.kind == "CronJob" else "")
-    )
+    name = table("kueue")["frameworks"].get(kind, "batch/job" if ref.kind == "CronJob" else "")
+    on_pods = QUEUE_LABEL in labels(manifest.body, "spec", "template", "metadata", "labels")
+    if kind == "Rollout.argoproj.io" or (kind == "Deployment.apps" and on_pods):
+        name = "pod"  # their pods are queued one by one
     settings = world.settings
     implied = {"deployment", "statefulset", "leaderworkerset.x-k8s.io/leaderworkerset"}
     enabled = name in settings.frameworks or (name == "pod" and bool(implied & settings.frameworks))
     if settings.given and name and not enabled:
         message = f"framework {name} is not in integrations.frameworks: Kueue does not look at this {ref.kind}"
         yield Reason("KQ105", Kind.NOT_QUEUED, message, object=settings.object)
+    mine = world.namespaces.get(ref.namespace or "default")
+    managed = settings.namespaces is None or mine is None or settings.namespaces.matches(mine)
+    if not managed and ref.kind not in ("LeaderWorkerSet", "Workload"):
+        message = f"managedJobsNamespaceSelector leaves namespace {ref.namespace} out: the job stays suspended for ever"
+        yield Reason("KQ108", Kind.NOT_QUEUED, message, object=settings.object)
     if len(asked.podsets) > _MOST_PODSETS:
         message = f"{len(asked.podsets)} pod sets are more than the {_MOST_PODSETS} of a Workload: none is made"
         yield Reason("KQ110", Kind.NOT_QUEUED, message)

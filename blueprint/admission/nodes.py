@@ -1,8 +1,9 @@
 """Nodes: from Node objects, or from an inventory that says which nodes there are without their being in Git.
 
-An inventory is a list of pools. It stands in a ConfigMap with the label `platform.blueprint/inventory: "true"`, each
-key of its data one YAML document, or in a file of its own:
+An inventory is a list of pools, and may name the version of Kueue. It stands in a ConfigMap with the label
+`platform.blueprint/inventory: "true"`, each key of its data one YAML document, or in a file of its own:
 
+    kueue: 0.17.0
     pools:
     - name: h100                    # nodes are called h100-0, h100-1, …, and carry that as kubernetes.io/hostname
       nodes: 4                      # how many; may be left out where `places` count them
@@ -19,7 +20,7 @@ The file form has `kind: Inventory`, or is one pool as `kind: NodePool` with `me
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -51,14 +52,21 @@ class Node:
         return all(mine.get(key) == value for key, value in wanted.items()) and all(key in mine for key in keys)
 
 
-def find_nodes(manifests: Iterable[Manifest], pools: Sequence[Body] = ()) -> tuple[Node, ...] | None:
-    """All nodes that are ready and take pods; None where nothing says which nodes there are.
+def inventories(manifests: Iterable[Manifest], others: Iterable[Body] = ()) -> list[Body]:
+    """The inventory documents: `others` that are no Kubernetes objects, and those in ConfigMaps."""
+    found = [body for body in others if text(body, "kind") in ("Inventory", "NodePool")]
+    for manifest in manifests:
+        mark = labels(manifest.body, "metadata", "labels").get(INVENTORY_LABEL)
+        if (manifest.kind, manifest.api_version, mark) == ("ConfigMap", "v1", "true"):
+            found += [_document(content) for content in mapping(manifest.body, "data").values()]
+    return found
 
-    `pools` are inventory documents that are no Kubernetes objects.
-    """
+
+def find_nodes(manifests: Iterable[Manifest], documents: Iterable[Body]) -> tuple[Node, ...] | None:
+    """All nodes that are ready and take pods; None where nothing says which nodes there are."""
     found: list[Node] = []
     given = False
-    for body in pools:
+    for body in documents:
         given = True
         found += inventory(body)
     for manifest in manifests:
@@ -66,12 +74,6 @@ def find_nodes(manifests: Iterable[Manifest], pools: Sequence[Body] = ()) -> tup
             given = True
             if _schedulable(manifest.body):
                 found.append(_node(manifest.body))
-        elif (manifest.kind, manifest.api_version) == ("ConfigMap", "v1") and (
-            labels(manifest.body, "metadata", "labels").get(INVENTORY_LABEL) == "true"
-        ):
-            given = True
-            for content in mapping(manifest.body, "data").values():
-                found += inventory(_document(content))
     return tuple({node.name: node for node in found}.values()) if given else None
 
 

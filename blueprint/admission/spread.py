@@ -161,7 +161,7 @@ def _with_leader(
     *,
     by_slice: bool,
 ) -> tuple[Domain, int, int, bool]:
-    """One step while leaders are left: the domain, the pods (or slices) and leaders that remain, whether all is done."""
+    """One step while leaders are left: the domain, what remains of pods (or slices) and leaders, whether it is done."""
     beside = domain.slices_beside if by_slice else domain.pods_beside
     if not rules.least_free and beside >= rest and domain.leader >= leaders:
         domain = _best_slices(others, rest, leaders) if by_slice else _best_pods(others, rest, leaders)

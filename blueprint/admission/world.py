@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from typing import TypeVar
 
 from blueprint.admission.amounts import Resources, resources
 from blueprint.admission.body import Body, at, labels, rows, text, whole
-from blueprint.admission.nodes import Node, find_nodes
+from blueprint.admission.nodes import Node, find_nodes, inventories
 from blueprint.admission.queues import (
     GROUP,
     ClusterQueue,
@@ -50,16 +50,22 @@ class World:
     overheads: Mapping[str, Resources]
     named: Mapping[tuple[str, str, str], Body]
     extended: Mapping[str, tuple[str, ...]]
-    pools: tuple[Body, ...] = field(default=())
 
     def find(self, kind: str, namespace: str, name: str) -> Body | None:
         """A runtime, claim template or configuration by kind, namespace and name."""
         return self.named.get((kind, namespace, name))
 
 
-def world(manifests: Iterable[Manifest], pools: Sequence[Body] = (), kueue: str = DEFAULT_VERSION) -> World:
-    """Read the objects. `pools` are inventory documents outside of Kubernetes objects, `kueue` is Kueue's version."""
+def world(manifests: Iterable[Manifest], aside: Iterable[Manifest] = (), kueue: str = "") -> World:
+    """Read the objects.
+
+    `aside` are documents that are no Kubernetes objects: Kueue's configuration as a file, inventories. `kueue` is its
+    version; without it that of the inventory, else the one that the rules here were read from.
+    """
     everything = tuple(manifests)
+    files = tuple(aside)
+    documents = inventories(everything, (each.body for each in files))
+    release = kueue or next((name for each in documents if (name := text(each, "kueue"))), DEFAULT_VERSION)
     by_kind: dict[str, list[Manifest]] = {}
     for manifest in everything:
         key = f"{manifest.kind}.{manifest.ref.group}" if manifest.ref.group else manifest.kind
@@ -83,8 +89,8 @@ def world(manifests: Iterable[Manifest], pools: Sequence[Body] = (), kueue: str 
     )
     return World(
         manifests=everything,
-        settings=find_settings(everything, kueue),
-        nodes=find_nodes(everything, pools),
+        settings=find_settings((*files, *everything), release),
+        nodes=find_nodes(everything, documents),
         queues=read(f"ClusterQueue.{GROUP}", cluster_queue),
         cohorts=read(f"Cohort.{GROUP}", cohort),
         local_queues={
@@ -110,7 +116,6 @@ def world(manifests: Iterable[Manifest], pools: Sequence[Body] = (), kueue: str 
             for manifest in by_kind.get(kind, ())
         },
         extended={name: tuple(sorted(found)) for name, found in extended.items()},
-        pools=tuple(pools),
     )
 
 

@@ -13,6 +13,8 @@ from blueprint.spec.team import Quota
 POOL_LABEL = "platform.blueprint/pool"
 #: The label of a tenant namespace, with the team's name.
 TEAM_LABEL = "platform.blueprint/team"
+#: The label of a ConfigMap that says which nodes there are.
+INVENTORY_LABEL = "platform.blueprint/inventory"
 #: The domain of resources that Kueue counts for DeviceClasses.
 DEVICE_DOMAIN = "devices.blueprint"
 
@@ -56,6 +58,16 @@ def units_per_node(pool: NodePool) -> int:
     if pool.gpus.mig:
         return pool.gpus.count * sum(pool.gpus.mig.layout.values())
     return pool.gpus.count
+
+
+def advertised(pool: NodePool) -> dict[str, str]:
+    """The GPU resources that one node of the pool offers to pods; none where they are handed out by claims."""
+    if pool.gpus is None or pool.devices == "dra":
+        return {}
+    if pool.gpus.mig and pool.gpus.mig.strategy == "mixed":
+        slices = {gpu_resource(pool, profile): number for profile, number in pool.gpus.mig.layout.items()}
+        return {name: str(pool.gpus.count * number) for name, number in slices.items()}
+    return {GPU: str(units_per_node(pool))}
 
 
 @dataclass(frozen=True, slots=True)

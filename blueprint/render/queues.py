@@ -10,7 +10,9 @@ from blueprint.render.emit import emit
 from blueprint.render.names import name
 from blueprint.render.plan import Item
 from blueprint.render.pools import (
+    INVENTORY_LABEL,
     TEAM_LABEL,
+    advertised,
     device_class,
     gpu_resource,
     node_labels,
@@ -81,6 +83,7 @@ def items(site: Site) -> Iterator[Item]:
                 flavors=flavors(quotas),
             )
     yield _configuration(site)
+    yield _inventory(site)
 
 
 def team_queues(site: Site, team: Team) -> dict[str, list[tuple[NodePool, Quota]]]:
@@ -266,4 +269,34 @@ def _configuration(site: Site) -> Item:
         labels={**MANAGED_BY, "app.kubernetes.io/name": "kueue"},
         annotations=None,
         data={"controller_manager_config.yaml": emit(configuration)},
+    )
+
+
+def _inventory(site: Site) -> Item:
+    """The nodes as data, for whoever must know them without the cluster (see blueprint.admission.nodes)."""
+    levels = site.cluster.spec.topology
+    pools = [
+        {
+            "name": pool.name,
+            "nodes": pool.nodes,
+            "labels": node_labels(pool),
+            "taints": [taint.model_dump() for taint in pool.taints],
+            "allocatable": {"cpu": pool.cpu, "memory": pool.memory, **advertised(pool)},
+            "places": [
+                {"nodes": rack.nodes, "labels": {levels.block: rack.block, levels.rack: rack.rack}}
+                for rack in pool.racks
+            ],
+        }
+        for pool in site.cluster.spec.node_pools
+    ]
+    inventory = {"kueue": site.cluster.spec.components.kueue, "pools": pools}
+    return site.item(
+        APPLICATION,
+        "ConfigMap",
+        site.document.source,
+        name="platform-inventory",
+        namespace="kueue-system",
+        labels={**MANAGED_BY, INVENTORY_LABEL: "true"},
+        annotations=None,
+        data={"inventory.yaml": emit(inventory)},
     )

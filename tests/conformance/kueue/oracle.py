@@ -13,7 +13,7 @@ from typing import Any
 from blueprint.conform import programs
 from blueprint.conform.client import Target
 from blueprint.conform.controlplane import ControlPlane
-from blueprint.conform.daemon import Daemon
+from blueprint.conform.daemon import Daemon, NotReady
 
 Body = dict[str, Any]
 Spread = list[tuple[tuple[str, ...], int]]
@@ -41,6 +41,7 @@ class Oracle:
     def __init__(self, plane: ControlPlane) -> None:
         self.plane = plane
         self.client = plane.client
+        self._marks = 0
 
     def create(self, bodies: Iterable[Body]) -> None:
         """Create objects, several at a time; a refusal is an error of the world."""
@@ -48,6 +49,35 @@ class Oracle:
             for body, answer in zip(bodies := list(bodies), pool.map(self.client.create, bodies), strict=True):
                 if not answer.ok:
                     raise AssertionError(f"{body['kind']} {body['metadata']['name']}: {answer.message}")
+
+    def ready(self) -> None:
+        """Wait until the scheduler has seen all that was created: it admits what lives on a cohort made last."""
+        self._marks += 1
+        name = f"mark-{self._marks}"
+        rows = [{"name": "cpu", "nominalQuota": "1"}]
+        group = {"coveredResources": ["cpu"], "flavors": [{"name": name, "resources": rows}]}
+        none = {
+            "coveredResources": ["cpu"],
+            "flavors": [{"name": name, "resources": [{**rows[0], "nominalQuota": "0"}]}],
+        }
+        container = {"name": "c", "image": "registry.example.com/x", "resources": {"requests": {"cpu": "1"}}}
+        pods = {"name": "p", "count": 1, "template": {"spec": {"containers": [container]}}}
+        place = {"name": name, "namespace": "default"}
+        spec = {"cohortName": name, "namespaceSelector": {}, "resourceGroups": [none]}
+        bodies = [
+            {"kind": "ResourceFlavor", "metadata": {"name": name}, "spec": {}},
+            {"kind": "Cohort", "metadata": {"name": name}, "spec": {"resourceGroups": [group]}},
+            {"kind": "ClusterQueue", "metadata": {"name": name}, "spec": spec},
+            {"kind": "LocalQueue", "metadata": place, "spec": {"clusterQueue": name}},
+            {"kind": "Workload", "metadata": place, "spec": {"queueName": name, "podSets": [pods]}},
+        ]
+        for body in bodies:
+            self.create([{"apiVersion": API, **body}])
+        deadline = time.monotonic() + 60
+        while not ((found := answer(self.workloads()[name])) and found.admitted):
+            if time.monotonic() > deadline:
+                raise NotReady("the scheduler does not admit what it could")
+            time.sleep(0.1)
 
     def delete(self, bodies: Iterable[Body]) -> None:
         """Delete objects."""
@@ -121,7 +151,7 @@ _SAYS = {
     r"maximum capacity": "ExceedsMaxQuota",
     r"unavailable in ClusterQueue": "ResourceUnavailable",
     r"untolerated taint|node affinity|not found": "NoMatchingFlavor",
-    r"topology|TopologyAware": "TopologyPlacementFailed",
+    r"topology|TopologyAware|TAS flavor|requested level": "TopologyPlacementFailed",
     r"is inactive": "ClusterQueueInactive",
     r"doesn't match ClusterQueue selector": "NamespaceMismatch",
     r"resources validation failed|LimitRange": "InvalidResources",

@@ -29,14 +29,18 @@ class Made:
 
 
 class Maker:
-    """Makes one world; `nodes` gives it topologies and nodes, `rivals` several workloads with priorities."""
+    """Makes one world; `rivals` gives it several workloads with priorities, `cycle` a cycle of cohorts.
 
-    def __init__(self, seed: int, *, nodes: bool | None = None, rivals: bool = False) -> None:
-        self.random = random.Random(f"{seed}-{nodes}-{rivals}")
+    A cycle keeps Kueue's controllers busy for ever and slows all other worlds down: such worlds come last.
+    """
+
+    def __init__(self, seed: int, *, rivals: bool = False, cycle: bool = False) -> None:
+        self.random = random.Random(f"{seed}-{rivals}-{cycle}")
         self.seed = seed
         self.rivals = rivals
-        self.name = f"w{seed}{'r' if rivals else ''}"
-        self.nodes = self.chance(0.45) if nodes is None else nodes
+        self.cycle = cycle
+        self.name = f"w{seed}{'r' if rivals else ''}{'c' if cycle else ''}"
+        self.nodes = self.chance(0.45)
         self.flavors: list[Body] = []
         self.levels: list[str] = []
 
@@ -114,7 +118,7 @@ class Maker:
                 spec["topologyName"] = f"{self.name}-topology"
             if labels:
                 spec["nodeLabels"] = labels
-            if self.chance(0.3):
+            if self.chance(0.2):
                 spec["nodeTaints"] = [self.taint()]
             if self.chance(0.2):
                 spec["tolerations"] = [self.toleration()]
@@ -176,12 +180,12 @@ class Maker:
     def amount(self, resource: str) -> str:
         match resource:
             case "cpu":
-                return self.pick("0", "1", "2500m", "4", "8", "20")
+                return self.pick("0", "2500m", "4", "8", "16", "40")
             case "memory":
-                return self.pick("0", "1Gi", "8Gi", "32Gi", "100Gi")
+                return self.pick("0", "4Gi", "16Gi", "64Gi", "100Gi", "100Gi")
             case "pods":
                 return self.pick("1", "3", "10")
-        return self.pick("0", "2", "4", "8", "16")
+        return self.pick("0", "4", "8", "16", "32")
 
     def groups(self, resources: list[list[str]], flavors: list[list[str]], *, limits: bool) -> list[Body]:
         return [
@@ -209,6 +213,7 @@ class Maker:
         covered = list(RESOURCES) if self.chance(0.7) else self.some(RESOURCES, 1)
         if self.chance(0.1):
             covered.append("pods")
+        self.covered = [name for name in covered if name in RESOURCES]
         if len(covered) > 1 and len(names) > 1 and self.chance(0.3):
             cut, split = self.random.randint(1, len(covered) - 1), self.random.randint(1, len(names) - 1)
             resources, flavors = [covered[:cut], covered[cut:]], [names[:split], names[split:]]
@@ -217,7 +222,7 @@ class Maker:
         objects: list[Body] = []
         tree = self.cohort_names()
         for cohort, parent in tree.items():
-            if self.chance(0.3) and parent is None and len(tree) > 1:
+            if self.chance(0.3) and parent is None and len(tree) > 1 and not self.cycle:
                 continue  # only named, never created
             spec: Body = {}
             if parent:
@@ -235,14 +240,14 @@ class Maker:
         return objects
 
     def cohort_names(self) -> dict[str, str | None]:
-        if self.chance(0.25) and not self.rivals:
+        if self.chance(0.25) and not self.rivals and not self.cycle:
             return {}
         root = f"{self.name}-root"
         tree: dict[str, str | None] = {root: None}
         for index in range(self.random.randint(0, 3)):
             tree[f"{self.name}-c{index}"] = self.random.choice(list(tree))
-        if self.chance(0.04) and not self.rivals:
-            tree[root] = self.random.choice(list(tree))  # a cycle
+        if self.cycle:
+            tree[root] = self.random.choice(list(tree))
         return tree
 
     def queue_spec(self, cohort: str | None, resources: list[list[str]], flavors: list[list[str]]) -> Body:
@@ -250,7 +255,7 @@ class Maker:
         if cohort:
             spec["cohortName"] = cohort
         spec["queueingStrategy"] = "StrictFIFO" if self.chance(0.1) and not self.rivals else "BestEffortFIFO"
-        selector = self.pick({}, {}, {}, {}, {"matchLabels": {"team": "red"}}, None)
+        selector = self.pick(*[{}] * 8, {"matchLabels": {"team": "red"}}, None)
         if self.rivals:
             selector = {}
         if selector is not None:
@@ -312,13 +317,14 @@ class Maker:
             each.pop("minCount", None)
 
     def pod_set(self, number: int) -> Body:
-        count = self.random.choice((0, 1, 1, 2, 2, 3, 4, 5, 8))
+        count = self.random.choice((0, *[1, 2, 3] * 4, 4, 5, 8))
         requests = {}
-        for resource in self.some(RESOURCES, 0 if self.chance(0.1) else 1):
+        known = self.covered if self.covered and self.chance(0.9) else RESOURCES
+        for resource in self.some(known, 0 if self.chance(0.1) else 1):
             requests[resource] = {
                 "cpu": self.pick("0", "500m", "1", "1", "2", "3"),
                 "memory": self.pick("1Gi", "1Gi", "4Gi", "1.5"),
-                "nvidia.com/gpu": self.pick("1", "1", "2", "4"),
+                "nvidia.com/gpu": self.pick("1", "1", "1", "2"),
             }[resource]
         resources: Body = {"requests": requests}
         if self.chance(0.2):

@@ -1,0 +1,118 @@
+"""Random worlds, decided by Kueue's own scheduler and by `blueprint.admission`: the answers must be the same.
+
+The size of a run is BLUEPRINT_WORLDS (150 unless set); seeds count from BLUEPRINT_SEED (0).
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import pytest
+
+from blueprint.admission.decide import Decision, decide
+from blueprint.admission.reasons import Verdict
+from blueprint.admission.world import world
+from blueprint.conform import programs
+from blueprint.errors import EnvironmentLacks
+from blueprint.finding import Source
+from blueprint.objects import Manifest
+from tests.conformance.kueue.oracle import Answer, Oracle, kinds, running
+from tests.conformance.kueue.worlds import Body, Made, Maker
+
+WORLDS = int(os.environ.get("BLUEPRINT_WORLDS", "150"))
+SEED = int(os.environ.get("BLUEPRINT_SEED", "0"))
+_AT_ONCE = 60
+
+
+@pytest.fixture(scope="module")
+def oracle(crds: list[Body]) -> Iterator[Oracle]:
+    """A running scheduler with all of Kueue's kinds."""
+    try:
+        programs.find("minimalkueue")
+    except EnvironmentLacks as error:
+        if os.environ.get("BLUEPRINT_CONFORMANCE") == "required":
+            raise
+        pytest.skip(f"{error.message} ({error.hint})")
+    with running(crds) as started:
+        yield started
+
+
+@dataclass(frozen=True)
+class Compared:
+    """One workload: what was said by both."""
+
+    name: str
+    ours: Decision
+    theirs: Answer
+
+    @property
+    def differs(self) -> str:
+        """In what the answers differ, "" where they do not."""
+        ours, theirs = self.ours, self.theirs
+        if bool(ours.admissible) is not theirs.admitted:
+            return f"{self.name}: Kueue says {theirs.admitted} ({theirs.message}), we say {ours.words}: {ours.reasons}"
+        if theirs.admitted:
+            plans = {plan.name: plan for plan in ours.podsets}
+            for what, mine, yours in (
+                ("flavors", {name: plan.flavors for name, plan in plans.items()}, theirs.flavors),
+                ("nodes", {name: plan.spread for name, plan in plans.items()}, theirs.spreads),
+                ("pods", {name: plan.count for name, plan in plans.items()}, theirs.counts),
+            ):
+                if mine != yours:
+                    return f"{self.name}: {what} {yours} by Kueue, {mine} by us"
+            return ""
+        said = {reason.kind.value for reason in ours.reasons if reason.verdict is Verdict.NEVER}
+        if theirs.message and not said & kinds(theirs.message):
+            return f"{self.name}: Kueue refuses with {theirs.message!r}, we with {ours.reasons}"
+        return ""
+
+
+def decided(made: Made) -> Decision:
+    """Our decision about the only workload of a world."""
+    manifests = [Manifest(body, Source("world", n)) for n, body in enumerate([*made.objects, *made.workloads])]
+    return decide(world(manifests), manifests[-1])
+
+
+def compare(oracle: Oracle, worlds: list[Made], *, calm: bool = True) -> list[Compared]:
+    """Let both decide. In worlds that are not `calm` Kueue is too busy to tell when it has seen everything."""
+    spaces = [body for made in worlds for body in made.objects if body["kind"] == "Namespace"]
+    others = [body for made in worlds for body in made.objects if body["kind"] != "Namespace"]
+    workloads = [body for made in worlds for body in made.workloads]
+    oracle.create(spaces)
+    oracle.create(others)
+    if calm:
+        oracle.ready()
+    oracle.create(workloads)
+    answers = oracle.settle([body["metadata"]["name"] for body in workloads])
+    oracle.delete([*workloads, *others])
+    return [Compared(name := made.workloads[0]["metadata"]["name"], decided(made), answers[name]) for made in worlds]
+
+
+def test_the_same_answer_flavors_and_nodes(oracle: Oracle) -> None:
+    """Every world: admitted or not, why not, on which flavors, on which nodes."""
+    made = [Maker(seed).make() for seed in range(SEED, SEED + WORLDS)]
+    calm = [each for each in made if not _spoils(each)]
+    compared = [
+        each for start in range(0, len(calm), _AT_ONCE) for each in compare(oracle, calm[start : start + _AT_ONCE])
+    ]
+    assert [each.differs for each in compared if each.differs] == []
+    admitted = sum(each.theirs.admitted for each in compared)
+    assert len(compared) * 0.2 < admitted < len(compared) * 0.8, "the worlds decide nothing"
+
+
+def test_what_kueue_never_comes_to_an_end_with(oracle: Oracle) -> None:
+    """Cycles of cohorts, and placements that the API server refuses: never admitted, and Kueue tries for ever.
+
+    Last, since each of these keeps the scheduler so busy that everything else waits.
+    """
+    cycles = [Maker(seed, cycle=True).make() for seed in range(SEED, SEED + 4)]
+    empty = [made for seed in range(SEED, SEED + WORLDS) if _spoils(made := Maker(seed).make())]
+    compared = compare(oracle, [*cycles, *empty[:4]], calm=False)
+    assert [each.differs for each in compared if each.differs] == []
+    assert not any(each.theirs.admitted for each in compared)
+
+
+def _spoils(made: Made) -> bool:
+    return any(reason.code == "KQ307" for reason in decided(made).reasons)
