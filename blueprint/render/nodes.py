@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from blueprint.catalog.facts import geometry, gpu
 from blueprint.finding import Confidence, Finding, Source
 from blueprint.render.emit import emit
 from blueprint.render.site import Site
@@ -25,7 +26,29 @@ def files(site: Site) -> Iterator[tuple[str, str]]:
 
 
 def findings(site: Site) -> Iterator[Finding]:
-    """Pods that their pool's kubelets would refuse, because they want more GPUs than one NUMA node has."""
+    """What no node of a pool can be or run."""
+    yield from _uncuttable(site)
+    yield from _refused(site)
+
+
+def _uncuttable(site: Site) -> Iterator[Finding]:
+    """NOD102: a MIG layout that the GPU cannot be cut into; nothing is said of GPUs that the catalog does not know."""
+    for index, pool in enumerate(site.cluster.spec.node_pools):
+        gpus = pool.gpus
+        known = gpu(gpus.product) if gpus else None
+        if gpus is None or gpus.mig is None or known is None:
+            continue
+        # More slices than any GPU has are too many whatever they are; the search need not see them all.
+        wish = [profile for profile, number in gpus.mig.layout.items() for _ in range(min(number, known.slices + 1))]
+        if problem := geometry(known, wish).problem:
+            path = f"spec.nodePools[{index}].gpus.mig.layout"
+            message = f"the GPUs of {pool.name} cannot be cut like this: {problem}"
+            sure = Confidence.CERTAIN if known.confidence == "certain" else Confidence.LIKELY
+            yield Finding("NOD102", message, site.document.locate(path), confidence=sure, path=path)
+
+
+def _refused(site: Site) -> Iterator[Finding]:
+    """NOD101: pods that their pool's kubelets would refuse: they want more GPUs than one NUMA node has."""
     for pool_name, gpus, who, place in _wishes(site):
         pool = site.cluster.spec.pool(pool_name)
         if pool is not None and (most := _gpus_of_numa_node(pool)) is not None and gpus > most:

@@ -96,6 +96,10 @@ def team_queues(site: Site, team: Team) -> dict[str, list[tuple[NodePool, Quota]
     return queues
 
 
+def _pools(site: Site, team: Team) -> Iterator[NodePool]:
+    return (pool for quotas in team_queues(site, team).values() for pool, _ in quotas)
+
+
 def cluster_queue(team: Team, queue: str) -> str:
     """The ClusterQueue behind a team's LocalQueue."""
     return name("ClusterQueue", team.metadata.name, queue)
@@ -172,8 +176,10 @@ def _machines(site: Site) -> Iterator[Item]:
     if any(pool.racks for pool in spec.node_pools):
         levels = [spec.topology.block, spec.topology.rack, "kubernetes.io/hostname"]
         yield site.item(APPLICATION, "Topology", source, name=topology_name(site), labels=MANAGED_BY, levels=levels)
+    # A queue that names a flavor which is not there is not active, and admits nothing on its other flavors either.
+    named = {pool.name for team in site.platform.teams_on(site.name) for pool in _pools(site, team.model)}
     for index, pool in enumerate(spec.node_pools):
-        if pool.gpus is None:
+        if pool.gpus is None and pool.name not in named:
             continue
         place = site.document.locate(f"spec.nodePools[{index}]")
         yield site.item(
@@ -186,7 +192,7 @@ def _machines(site: Site) -> Iterator[Item]:
             taints=[taint.model_dump() for taint in pool.taints],
             topology=topology_name(site) if pool.racks else None,
         )
-        if pool.devices == "dra":
+        if pool.devices == "dra" and pool.gpus:
             product = pool.gpus.product.replace("-", " ")
             yield site.item(
                 APPLICATION,

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any
 
+from blueprint.finding import Ref
+from blueprint.quantity import parse_quantity
 from blueprint.render.names import name
 from blueprint.render.plan import Item
 from blueprint.render.pools import device_class, gpu_resource, queue_of
@@ -38,18 +41,23 @@ def items(site: Site) -> Iterator[Item]:
     Claims, templates and runtimes stay with the team; runs are in an application of their own, which does not heal
     itself: a run is submitted once, and Kueue writes into it.
     """
-    claims: set[tuple[str, str]] = set()
+    claims: dict[Ref, Item] = {}
     for document in site.platform.training_on(site.name):
         team = site.platform.team(document.model.spec.team)
         pool = site.cluster.spec.pool(document.model.spec.pool)
         if team is None or pool is None:
             continue
         for item in _claims(site, document, team.model):
-            key = (team.model.namespace, item.manifest.ref.name)
-            if key not in claims:
-                claims.add(key)
-                yield item
+            held = claims.setdefault(item.manifest.ref, item)
+            if _storage(item) > _storage(held):
+                claims[item.manifest.ref] = item
         yield from _run(site, document, team.model, pool)
+    yield from claims.values()
+
+
+def _storage(claim: Item) -> Fraction:
+    """Bytes that a claim asks for: of several runs that name one claim, the largest wish counts."""
+    return parse_quantity(str(claim.manifest.body["spec"]["resources"]["requests"]["storage"]))
 
 
 def _claims(site: Site, document: Document[TrainingJob], team: Team) -> Iterator[Item]:

@@ -52,6 +52,13 @@ class Mig(Model):
     layout: dict[str, Annotated[int, Field(ge=1)]] = Field(min_length=1)
     """How many slices of each profile every GPU is cut into."""
 
+    @model_validator(mode="after")
+    def _single_is_one_profile(self) -> Mig:
+        # NVIDIA k8s-device-plugin v0.17: with strategy single, slices of two sizes on a node are an error.
+        if self.strategy == "single" and len(self.layout) > 1:
+            raise fault("layout", f"strategy single takes one profile, not {' and '.join(self.layout)}: use mixed")
+        return self
+
 
 class Gpus(Model):
     """The GPUs of one node."""
@@ -88,7 +95,7 @@ class NodePool(Model):
     memory: Size
     """Memory that one node offers to pods."""
     gpus: Gpus | None = None
-    """GPUs of each node; a pool without them gets no flavor."""
+    """GPUs of each node; a pool without them gets a flavor only where a team has a quota of it."""
     labels: dict[LabelKey, LabelValue] = {}
     """Further labels that all its nodes carry; part of the flavor."""
     taints: tuple[Taint, ...] = ()

@@ -48,6 +48,8 @@ RESERVED_ARGS: Final = {
 }
 #: A switch that lets clients load weights into a running server, from wherever they like.
 RUNTIME_LORA: Final = "VLLM_ALLOW_RUNTIME_LORA_UPDATING"
+#: Tokens a second of one request, beyond what any machine does; buckets of vLLM are no finer either.
+_FASTEST: Final = 10000
 
 
 class Engine(Model):
@@ -187,6 +189,10 @@ class Quantile(Model):
     def _one(self) -> Quantile:
         if sum(v is not None for v in (self.p50, self.p90, self.p95, self.p99)) != 1:
             raise ValueError("give exactly one of p50, p90, p95, p99")
+        for key in ("p50", "p90", "p95", "p99"):
+            bound = getattr(self, key)
+            if bound is not None and bound.total_seconds() < 0.001:
+                raise fault(key, "no answer comes within less than a millisecond")
         return self
 
 
@@ -206,6 +212,10 @@ class Slo(Model):
     def _promises_something(self) -> Slo:
         if self == Slo.model_construct():
             raise ValueError("an SLO without any promise")
+        if self.output_rate is not None and not 0 < self.output_rate <= _FASTEST:
+            raise fault("outputRate", f"write more than 0/s and at most {_FASTEST}/s")
+        if self.errors == 1:
+            raise fault("errors", "a promise that all requests may fail is none")
         return self
 
 

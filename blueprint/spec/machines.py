@@ -27,7 +27,8 @@ def machines(platform: Platform) -> Iterator[Finding]:
         yield from bad or _no_quota(wish, on, teams)
     for document in platform.training_jobs:
         yield from _placement(document, clusters)
-    yield from _promised(platform)
+    yield from _counted_twice(platform, clusters)
+    yield from _promised(platform, clusters)
     yield from _components(platform, clusters)
     yield from _engines(platform, clusters)
     yield from _copies(platform)
@@ -125,7 +126,8 @@ def _no_quota(wish: _Wish, on: list[Cluster], teams: dict[str, Team]) -> Iterato
         cluster
         for cluster in on
         if not any(
-            (quota.cluster, quota.pool, quota.profile) == (cluster.metadata.name, wish.pool, wish.profile)
+            (quota.cluster, quota.pool) == (cluster.metadata.name, wish.pool)
+            and _unit(cluster, wish.pool, quota.profile) == _unit(cluster, wish.pool, wish.profile)
             for quota in team.spec.quotas
         )
     ]
@@ -135,6 +137,26 @@ def _no_quota(wish: _Wish, on: list[Cluster], teams: dict[str, Team]) -> Iterato
             f"team {team.metadata.name} has no quota for {what} on {_names(wanted)}: nothing there can be admitted"
         )
         yield wish.finding("SPC206", wish.pool_path, message, f"add one to the quotas of {team.metadata.name}")
+
+
+def _unit(cluster: Cluster, pool_name: str, profile: str | None) -> str | None:
+    """What is counted: slices by profile, but under strategy `single` every slice is a plain GPU, named or not."""
+    pool = cluster.spec.pool(pool_name)
+    mig = pool.gpus.mig if pool and pool.gpus else None
+    return None if mig and mig.strategy == "single" else profile
+
+
+def _counted_twice(platform: Platform, clusters: dict[str, Cluster]) -> Iterator[Finding]:
+    """SPC212: two quotas that differ only in naming the one profile there is."""
+    for team in platform.teams:
+        seen: dict[tuple[str, str, str | None], str | None] = {}
+        for index, quota in enumerate(team.model.spec.quotas):
+            if quota.cluster in clusters:
+                key = (quota.cluster, quota.pool, _unit(clusters[quota.cluster], quota.pool, quota.profile))
+                if seen.setdefault(key, quota.profile) != quota.profile:
+                    path = f"spec.quotas[{index}]"
+                    message = f"{quota.cluster} {quota.pool} stands here a second time: its slices are all alike"
+                    yield Finding("SPC212", message, team.locate(path), path=path, fix="keep one of the two")
 
 
 def _names(clusters: list[Cluster]) -> str:
@@ -155,12 +177,14 @@ def _placement(document: Document[TrainingJob], clusters: dict[str, Cluster]) ->
             return
 
 
-def _promised(platform: Platform) -> Iterator[Finding]:
+def _promised(platform: Platform, clusters: dict[str, Cluster]) -> Iterator[Finding]:
     """SPC210: more nominal quota than machines; jobs would be admitted and wait for nodes."""
     promises: dict[tuple[str, str, str | None], dict[str, int]] = defaultdict(dict)
     for team in platform.teams:
         for quota in team.model.spec.quotas:
-            shares = promises[quota.cluster, quota.pool, quota.profile]
+            on = clusters.get(quota.cluster)
+            unit = _unit(on, quota.pool, quota.profile) if on else quota.profile
+            shares = promises[quota.cluster, quota.pool, unit]
             shares[team.model.metadata.name] = shares.get(team.model.metadata.name, 0) + quota.gpus
     for cluster in platform.clusters:
         for index, pool in enumerate(cluster.model.spec.node_pools):
@@ -168,9 +192,9 @@ def _promised(platform: Platform) -> Iterator[Finding]:
                 shares = promises.get((cluster.model.metadata.name, pool.name, profile), {})
                 if sum(shares.values()) > there:
                     path = f"spec.nodePools[{index}].nodes"
-                    unit = f"slices {profile}" if profile else "GPUs"
+                    what = f"slices {profile}" if profile else "GPUs"
                     whose = ", ".join(f"{name} {gpus}" for name, gpus in sorted(shares.items()))
-                    message = f"{sum(shares.values())} {unit} of {pool.name} are promised ({whose}), there are {there}"
+                    message = f"{sum(shares.values())} {what} of {pool.name} are promised ({whose}), there are {there}"
                     at, sure = cluster.locate(path), Confidence.LIKELY
                     yield Finding("SPC210", message, at, Severity.WARNING, sure, path=path, fix="promise less")
 
@@ -182,8 +206,9 @@ def _capacity(pool: NodePool) -> dict[str | None, int]:
     gpus, mig = pool.nodes * pool.gpus.count, pool.gpus.mig
     if mig is None or pool.devices == "dra":
         return {None: gpus}
-    slices: dict[str | None, int] = {profile: gpus * number for profile, number in mig.layout.items()}
-    return slices if mig.strategy == "mixed" else {**slices, None: sum(slices.values())}
+    if mig.strategy == "single":
+        return {None: gpus * sum(mig.layout.values())}
+    return {profile: gpus * number for profile, number in mig.layout.items()}
 
 
 def _components(platform: Platform, clusters: dict[str, Cluster]) -> Iterator[Finding]:

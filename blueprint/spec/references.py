@@ -13,6 +13,7 @@ from blueprint.spec.inference import InferenceService
 from blueprint.spec.machines import machines
 from blueprint.spec.nearest import nearest
 from blueprint.spec.platform import Document, Platform
+from blueprint.spec.shared import shared
 from blueprint.spec.training import TrainingJob
 
 # Namespaces of Kubernetes itself (`kube-` is reserved: kubernetes.io/docs/concepts/overview/working-with-objects/
@@ -69,6 +70,7 @@ def check(platform: Platform, declared: Declared) -> Iterator[Finding]:
         _one_delivery(platform, declared),
         _promotion(platform, declared),
         machines(platform),
+        shared(platform),
     )
 
 

@@ -6,6 +6,7 @@ from typing import Literal
 
 from pydantic import Field, model_validator
 
+from blueprint.quantity import parse_quantity
 from blueprint.spec.base import API_VERSION, AbsolutePath, Cores, Duration, Image, Metadata, Model, Name, Size, fault
 
 
@@ -33,6 +34,13 @@ class Checkpoint(Model):
     """How often the run saves; handed to it as `CHECKPOINT_EVERY_STEPS`."""
     grace: Duration = Field(default="5m", validate_default=True)
     """Time to save when the run is stopped."""
+
+    @model_validator(mode="after")
+    def _is_told(self) -> Checkpoint:
+        # With a grace period of 0 a pod gets no SIGTERM at all and its object goes at once.
+        if self.grace.total_seconds() < 1:
+            raise fault("grace", "grace is at least 1s: with less a run is not told that it is stopped")
+        return self
 
 
 class Placement(Model):
@@ -98,6 +106,19 @@ class TrainingJobSpec(Model):
             raise fault(
                 "placement.groupSize", f"groupSize {size} needs placement.required and must divide nodes {self.nodes}"
             )
+        return self
+
+    @model_validator(mode="after")
+    def _memory_holds_what_is_shared(self) -> TrainingJobSpec:
+        given = "shared_memory" in self.model_fields_set
+        if given and parse_quantity(self.shared_memory) >= parse_quantity(self.memory):
+            raise fault("sharedMemory", f"sharedMemory {self.shared_memory} is taken from memory {self.memory}")
+        return self
+
+    @model_validator(mode="after")
+    def _has_time(self) -> TrainingJobSpec:
+        if self.max_runtime is not None and self.max_runtime.total_seconds() < 1:
+            raise fault("maxRuntime", "maxRuntime is at least 1s: with less the run fails before it starts")
         return self
 
 

@@ -51,3 +51,39 @@ def test_claims_give_the_kubelet_no_hints(tmp_path: Path) -> None:
     strict = DRA.replace("devices: dra", "devices: dra, singleNumaNode: true")
     world = World(tmp_path, cluster(f"[{strict}]"), quota, job(pool="claims", gpus="8", api="TrainJob"))
     assert not world.findings
+
+
+@pytest.mark.parametrize(
+    ("product", "layout", "words"),
+    [
+        ("NVIDIA-A100-SXM4-80GB", "{7g.80gb: 2}", "14 compute slices are asked"),
+        ("NVIDIA-A100-SXM4-80GB", "{1g.5gb: 7}", "no profile 1g.5gb"),
+        ("NVIDIA-A100-SXM4-80GB", "{1g.10gb: 1000000}", "compute slices are asked"),
+        ("NVIDIA-A100-SXM4-80GB", "{3g.40gb: 2, 1g.10gb: 1}", "side by side"),
+        ("NVIDIA-L4", "{1g.10gb: 1}", "has no MIG"),
+    ],
+)
+def test_a_layout_that_no_gpu_has_is_found(product: str, layout: str, words: str, tmp_path: Path) -> None:
+    [finding] = _cut(product, layout, tmp_path).findings
+    assert (finding.code, finding.path) == ("NOD102", "spec.nodePools[1].gpus.mig.layout")
+    assert words in finding.message
+
+
+@pytest.mark.parametrize(
+    ("product", "layout"),
+    [
+        ("NVIDIA-A100-SXM4-80GB", "{1g.10gb: 1, 2g.20gb: 1, 4g.40gb: 1}"),
+        ("NVIDIA-A100-SXM4-80GB", "{1g.10gb+me: 1, 1g.10gb: 6}"),
+        ("NVIDIA-NEXT-YEAR", "{9g.900gb: 3}"),
+    ],
+)
+def test_a_layout_that_fits_or_is_unknown_is_not(product: str, layout: str, tmp_path: Path) -> None:
+    assert not _cut(product, layout, tmp_path).findings
+
+
+def _cut(product: str, layout: str, folder: Path) -> World:
+    cut = (
+        "{name: cut, purpose: serving, nodes: 1, cpu: 64, memory: 512Gi,"
+        f" gpus: {{product: {product}, count: 8, mig: {{strategy: mixed, layout: {layout}}}}}}}"
+    )
+    return World(folder, cluster(f"[{PLAIN}, {cut}]"), QUOTA)

@@ -13,7 +13,7 @@ from blueprint.render.pools import share
 from blueprint.render.queues import covered, flavors
 from blueprint.spec.cluster import Gpus, Mig, NodePool
 from blueprint.spec.team import Quota
-from tests.render.worlds import DRA, MIG, PLAIN, RACKS, World, cluster, team
+from tests.render.worlds import DRA, MIG, PLAIN, RACKS, World, cluster, job, team
 
 
 def test_nominal_cpu_and_memory_follow_the_gpus(tmp_path: Path) -> None:
@@ -161,3 +161,14 @@ def test_no_queue_mixes_topology_aware_and_plain_flavors(tmp_path: Path) -> None
     for queue in world.all("ClusterQueue").values():
         used = {flavor["name"] for group in queue["spec"]["resourceGroups"] for flavor in group["flavors"]}
         assert used <= aware or not used & aware
+
+
+def test_a_pool_without_gpus_has_a_flavor_where_a_team_may_use_it(tmp_path: Path) -> None:
+    system = "{name: system, purpose: system, nodes: 1, cpu: 4, memory: 16Gi}"
+    plain = "{name: plain, purpose: training, nodes: 1, cpu: 4, memory: 16Gi}"
+    quotas = "[{cluster: here, pool: gpu, gpus: 8}, {cluster: here, pool: plain, gpus: 0, cpu: 4, memory: 16Gi}]"
+    world = World(tmp_path, cluster(f"[{PLAIN}, {plain}, {system}]"), team(quotas), job(pool="plain", gpus="0"))
+    assert set(world.all("ResourceFlavor")) == {"gpu", "plain"}
+    assert world.get("ResourceFlavor", "plain")["spec"]["nodeLabels"] == {"platform.blueprint/pool": "plain"}
+    named = {f["name"] for q in world.all("ClusterQueue").values() for f in q["spec"]["resourceGroups"][0]["flavors"]}
+    assert named == {"gpu", "plain"}

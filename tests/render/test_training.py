@@ -148,3 +148,11 @@ def test_nothing_else_waits_for_runs_or_claims(tmp_path: Path) -> None:
     for application in world.cluster.applications:
         assert not {need for need in application.needs if need.startswith(("runs-", "data-"))}
     assert not world.findings
+
+
+def test_of_several_wishes_for_one_claim_the_largest_counts(tmp_path: Path) -> None:
+    data = "[{name: corpus, claim: corpus, path: /data, size: %s}]"
+    runs = [job(f"run-{n}", pool="gpu", datasets=data % size) for n, size in enumerate(("900Gi", "2Ti", "1Ti"))]
+    world = World(tmp_path, cluster(f"[{PLAIN}]"), team("[{cluster: here, pool: gpu, gpus: 8}]"), *runs)
+    claim = world.get("PersistentVolumeClaim", "corpus")
+    assert claim["spec"]["resources"]["requests"]["storage"] == "2Ti"

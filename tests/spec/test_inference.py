@@ -36,6 +36,10 @@ ENGINE = 'engine: {vllm: 0.33.0, image: "registry.example.com/vllm@sha256:' + "b
         ("adapters: [{name: a, path: a}, {name: a, path: b}]", "spec.adapters", "two models are called a"),
         ("weights: {claim: w, path: m, version: ../v1, size: 1Ti}", "spec.weights.version", "label value"),
         ("slo: {}", "spec.slo", "without any promise"),
+        ("slo: {firstToken: {p90: 0s}}", "spec.slo.firstToken.p90", "less than a millisecond"),
+        ("slo: {outputRate: 0/s}", "spec.slo.outputRate", "more than 0/s"),
+        ("slo: {outputRate: 1000000/s}", "spec.slo.outputRate", "at most 10000/s"),
+        ("slo: {errors: 100%}", "spec.slo.errors", "all requests may fail"),
     ],
 )
 def test_wishes_that_contradict_themselves(platform: Path, put: Put, lines: str, path: str, words: str) -> None:
@@ -52,6 +56,7 @@ def test_wishes_that_contradict_themselves(platform: Path, put: Put, lines: str,
         "gpus: {pool: a100, memory: 32Gi, sharedMemory: 16Gi}",
         "adapters: [{name: a, path: a, rank: 64}]",
         "slo: {errors: 0%}",
+        "slo: {errors: 99.9%, latency: {p50: 1ms}, outputRate: 10000/s}",
         "servedName: chat",
     ],
 )

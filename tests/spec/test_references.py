@@ -166,3 +166,72 @@ def test_cpu_runs_need_no_gpus(platform: Path, put: Put) -> None:
     put("apps/vision.yaml", _team("vision", "{cluster: prod, pool: system, gpus: 0, cpu: 16}"))
     put("apps/job.yaml", JOB.replace("search", "vision").replace("pool: h100", "pool: system\n  gpus: 0"))
     assert not load(platform).findings
+
+
+GATEWAY = "  gateway: {domain: models.example.com}\n"
+
+
+def _with_gateway(platform: Path) -> None:
+    file = platform / "clusters/prod.yaml"
+    file.write_text(file.read_text() + GATEWAY)
+
+
+def test_a_host_leads_to_one_service(platform: Path, put: Put) -> None:
+    _with_gateway(platform)
+    put("apps/chat.yaml", SERVICE)
+    other = SERVICE.replace("name: chat", "name: other")
+    put("apps/other.yaml", other + "  traffic: {host: chat.models.example.com}\n")
+    [finding] = load(platform).findings
+    assert (finding.code, str(finding.source)) == ("SPC219", "apps/other.yaml:11:13")
+    assert finding.message == "chat.models.example.com on prod already leads to chat"
+    put("apps/other.yaml", other + "  traffic: {host: other.example.com}\n")
+    assert not load(platform).findings
+
+
+def test_hosts_without_a_gateway_are_nobodys(platform: Path, put: Put) -> None:
+    for name in ("chat", "other"):
+        put(f"apps/{name}.yaml", SERVICE.replace("name: chat", f"name: {name}") + "  traffic: {host: a.example.com}\n")
+    assert not load(platform).findings
+
+
+def test_checkpoints_may_be_read_as_data(platform: Path, put: Put) -> None:
+    put("apps/sft.yaml", f"{JOB}  checkpoint: {{size: 1Ti}}\n")
+    data = "  datasets: [{name: old, claim: sft-checkpoints, path: /old%s}]\n"
+    put("apps/next.yaml", JOB.replace("name: sft", "name: next") + data % "")
+    assert not load(platform).findings
+    put("apps/next.yaml", JOB.replace("name: sft", "name: next") + data % ", size: 1Ti")
+    assert [code for code, _ in _found(platform)] == ["SPC220"]
+
+
+def test_weights_do_not_lie_among_checkpoints(platform: Path, put: Put) -> None:
+    put("apps/sft.yaml", f"{JOB}  checkpoint: {{size: 1Ti}}\n")
+    put("apps/chat.yaml", SERVICE.replace("claim: weights", "claim: sft-checkpoints"))
+    assert [code for code, _ in _found(platform)] == ["SPC220"]
+
+
+def _single(platform: Path, layout: str) -> None:
+    file = platform / "clusters/prod.yaml"
+    text = file.read_text()
+    file.write_text(text.replace("{strategy: mixed, layout: {1g.10gb: 3, 2g.20gb: 2}}", layout))
+
+
+def test_slices_of_one_kind_are_counted_once(platform: Path, put: Put) -> None:
+    _single(platform, "{strategy: single, layout: {1g.10gb: 7}}")
+    named, plain = (
+        "{cluster: prod, pool: slices, profile: 1g.10gb, gpus: 40}",
+        "{cluster: prod, pool: slices, gpus: 40}",
+    )
+    put("apps/vision.yaml", _team("vision", named))
+    put("apps/run.yaml", JOB.replace("team: search", "team: vision").replace("pool: h100", "pool: slices"))
+    assert not load(platform).findings
+    put("apps/speech.yaml", _team("speech", plain))
+    [finding] = load(platform).findings
+    assert finding.message == "88 GPUs of slices are promised (search 8, speech 40, vision 40), there are 56"
+    put("apps/speech.yaml", _team("speech", f"{plain[:-3]}1}}, {named[:-3]}1}}"))
+    assert _found(platform) == [("SPC212", "apps/speech.yaml:6:52")]
+
+
+def test_strategy_single_takes_one_profile(platform: Path) -> None:
+    _single(platform, "{strategy: single, layout: {1g.10gb: 3, 2g.20gb: 2}}")
+    [finding] = [finding for finding in load(platform).findings if finding.path.endswith("layout")]
+    assert "strategy single takes one profile" in finding.message
