@@ -17,7 +17,7 @@ from typing import Annotated
 import typer
 
 from blueprint import __version__
-from blueprint.errors import BlueprintError, EnvironmentLacks
+from blueprint.errors import BlueprintError, EnvironmentLacks, UsageError
 from blueprint.finding import Report
 from blueprint.report import Application, Changes, Totals
 
@@ -101,6 +101,34 @@ def check(
         for note in _blind_spots(result.passed_over, result.unknown, result.skipped_rules):
             print(note)
     raise typer.Exit(1 if result.report.failed else 0)
+
+
+@app.command()
+def explain(
+    job: Annotated[str, typer.Argument(metavar="KIND/NAME", help="The job, such as PyTorchJob/llama3-8b-sft.")],
+    paths: Annotated[
+        list[str] | None,
+        typer.Argument(help="Files and folders with the job, the queues and the nodes; - is the input."),
+    ] = None,
+    namespace: Annotated[str, typer.Option("-n", "--namespace", help="The namespace of the job.")] = "",
+    kueue: Annotated[
+        str, typer.Option("--kueue", help="Version of Kueue [default: the inventory's, else 0.17.0].")
+    ] = "",
+    output: Format = Output.TEXT,
+) -> None:
+    """Decide whether Kueue can admit a job, where, why not, and what would change that."""
+    from blueprint.admission.explain import document, text
+    from blueprint.explain import explain_paths
+    from blueprint.report import json
+
+    if output not in (Output.TEXT, Output.JSON):
+        raise UsageError(f"a decision cannot be written as {output}", hint="use -o text or -o json")
+    found = explain_paths(job, paths or ["."], namespace=namespace, kueue=kueue)
+    if output is Output.JSON:
+        print(json.dump(document(found.decision, found.change)), end="")
+    else:
+        print(text(found.decision, found.change), end="")
+    raise typer.Exit(1 if found.decision.admissible is False else 0)
 
 
 @app.command()
