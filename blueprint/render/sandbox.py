@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 from jinja2 import BaseLoader, StrictUndefined, TemplateNotFound, Undefined, nodes, pass_context
@@ -17,6 +18,7 @@ from jinja2.runtime import Context
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from blueprint.render.emit import flow
+from blueprint.render.molds import MARKS
 
 MAX_STEPS = 100_000  # rounds of loops, calls and includes of one object
 MAX_TEXT = 1_500_000  # characters of one object; etcd takes no request above 1.5 MiB
@@ -31,6 +33,16 @@ _FILTERS = (
     *("select", "selectattr", "slice", "sort", "string", "sum", "trim", "unique", "upper"),
 )
 _GLOBALS = ("dict", "namespace", "range")
+# What writes a part of a template into a text that the template can look at.
+_CAPTURES = (
+    nodes.Macro,
+    nodes.CallBlock,
+    nodes.FilterBlock,
+    nodes.AssignBlock,
+    nodes.Block,
+    nodes.Import,
+    nodes.FromImport,
+)
 _PADDING = frozenset({"center", "encode", "expandtabs", "format", "format_map", "ljust", "rjust", "zfill"})
 _MARK = re.compile("\0([^\0]*)\0")
 
@@ -44,7 +56,7 @@ class RunawayError(RuntimeError):
 
 
 def _write(value: object) -> str:
-    """Jinja's `finalize`: the value as JSON, with everything escaped that some YAML reader takes for something else."""
+    """The value as JSON, with everything escaped that some YAML reader takes for something else."""
     if isinstance(value, Undefined):
         # What is missing, and an inline `if` without `else`, for which Jinja would write nothing even in strict mode.
         value._fail_with_undefined_error()
@@ -63,6 +75,8 @@ class _Sources(BaseLoader):
         self.sources = sources
         self.ready = ready
         self.marked = marked
+        #: Whether any template so far captures what it writes.
+        self.captures = False
 
     def load(self, environment: Environment, name: str, globals: Any = None) -> Template:  # noqa: ANN401
         """Compile a template by name: the way of BaseLoader, with a look at the tree between parsing and compiling."""
@@ -73,11 +87,18 @@ class _Sources(BaseLoader):
         if self.marked:
             text = text.rstrip("\n") + "\n\n"  # the last line is marked, too: Jinja drops only one line feed
         tree = environment.parse(text, name, filename)
+        self.captures = self.captures or _captures(tree)
         _bound(tree)
         if self.marked:
             _mark(tree, name)
-        code = environment.compile(tree, name, filename)
+        with environment.writing():  # constants are written when they are compiled
+            code = environment.compile(tree, name, filename)
         return environment.template_class.from_code(environment, code, globals or {}, None)
+
+
+def _captures(tree: nodes.Template) -> bool:
+    loops = tree.find_all(nodes.For)
+    return any(True for _ in tree.find_all(_CAPTURES)) or any(loop.recursive for loop in loops)
 
 
 def _bound(tree: nodes.Template) -> None:
@@ -121,10 +142,11 @@ class Sandbox(ImmutableSandboxedEnvironment):
         *,
         marked: bool = False,
     ) -> None:
+        self._sources = _Sources(sources, ready, marked)
         super().__init__(
-            loader=_Sources(sources, ready, marked),
+            loader=self._sources,
             undefined=StrictUndefined,
-            finalize=_write,
+            finalize=self._expression,
             trim_blocks=True,
             lstrip_blocks=True,
             auto_reload=False,
@@ -134,6 +156,7 @@ class Sandbox(ImmutableSandboxedEnvironment):
         self.filters |= {"_counted": self._counted, "_joined": self._joined}
         self.globals = {name: self.globals[name] for name in _GLOBALS}
         self._steps = 0
+        self._values: list[object] | None = None
 
     def text(self, name: str, values: Mapping[str, object]) -> str:
         """Render a template. Raises what Jinja raises, NotJSONError and RunawayError."""
@@ -146,6 +169,45 @@ class Sandbox(ImmutableSandboxedEnvironment):
                 raise RunawayError(f"it writes more than {MAX_TEXT:,} characters")
             chunks.append(chunk)
         return "".join(chunks)
+
+    def marked(self, name: str, values: Mapping[str, object]) -> tuple[str, list[object]] | None:
+        """Render a template with a mark for each expression, and collect their values; None where that cannot be.
+
+        Raises as `text`, but not for what cannot be written as JSON.
+        """
+        found: list[object] = []
+        if self._sources.captures:
+            return None
+        self._values = found
+        try:
+            text = self.text(name, values)
+        except NotJSONError:
+            return None  # more values than marks, or a constant that cannot be written
+        finally:
+            self._values = None
+        return None if self._sources.captures else (text, found)
+
+    @contextmanager
+    def writing(self) -> Iterator[None]:
+        """Write expressions inside, even while marks are set outside."""
+        values, self._values = self._values, None
+        try:
+            yield
+        finally:
+            self._values = values
+
+    def _expression(self, value: object) -> str:
+        """Jinja's `finalize`: what stands for the value of an expression."""
+        values = self._values
+        if values is None:
+            return _write(value)
+        if isinstance(value, Undefined):
+            value._fail_with_undefined_error()
+        position = len(values)
+        if position == len(MARKS):
+            raise NotJSONError("more values than there are marks")
+        values.append(value)
+        return MARKS[position]
 
     def _step(self) -> None:
         self._steps += 1

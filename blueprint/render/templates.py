@@ -21,6 +21,7 @@ from jinja2.exceptions import SecurityError, UndefinedError
 
 from blueprint.errors import UsageError
 from blueprint.finding import Finding, Source
+from blueprint.render.molds import Molds
 from blueprint.render.sandbox import NotJSONError, RunawayError, Sandbox, places
 from blueprint.render.shape import faults
 
@@ -71,6 +72,7 @@ class Templates:
                 self._files.setdefault(name, file)
         self._sources = {name + SUFFIX: (file.text, file.path) for name, file in self._files.items()}
         self._sandbox = Sandbox(self._sources, self._refuse)
+        self._molds = Molds()
 
     def names(self) -> list[str]:
         """The names that `render` knows, sorted."""
@@ -108,10 +110,16 @@ class Templates:
             fix = f"did you mean {close[0]}?" if close else "templates are called <Kind>.yaml.j2"
             raise TemplateProblem(Finding("TPL101", f"there is no template for {kind}", source, fix=fix))
         try:
+            marked = self._sandbox.marked(kind + SUFFIX, values)
+            if marked is not None and (body := self._molds.cast(*marked)) is not None:
+                return body
             text = self._sandbox.text(kind + SUFFIX, values)
         except Exception as error:
             raise TemplateProblem(self._finding(kind, error, source, values)) from None
-        return self._read(kind, text, source, values)
+        body = self._read(kind, text, source, values)
+        if marked is not None:
+            self._molds.learn(*marked, body)
+        return body
 
     def _read(self, kind: str, text: str, source: Source | None, values: Mapping[str, object]) -> dict[str, Any]:
         """Parse rendered text; `values` are there to find the line of the template again after a failure."""
