@@ -99,7 +99,7 @@ def render_platform(
     from blueprint.spec.load import load
 
     loaded = load(root)
-    findings = [*loaded.findings, *templates.check()]
+    findings = [*loaded.findings, *templates.check(ours=False)]
     if Report.of(findings).failed:
         return Rendering(Report.of(findings), specs)
     known = {document.model.metadata.name: document for document in loaded.platform.clusters}
