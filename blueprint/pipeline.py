@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+import yaml_rs
 
 from blueprint import __version__
 from blueprint.catalog.schemas import SchemaPack
@@ -16,7 +19,7 @@ from blueprint.errors import UsageError
 from blueprint.finding import Finding, Report, Severity, Source
 from blueprint.objects import Manifest
 from blueprint.report import Application, Totals
-from blueprint.spec.files import contents
+from blueprint.spec.files import FOLDERS, contents
 from blueprint.tree import Made, Plan, plan, verify, write
 from blueprint.tree.lock import NAME as LOCK_NAME
 from blueprint.tree.lock import parse as parse_lock
@@ -89,13 +92,14 @@ def render_platform(
     """
     from blueprint.render.templates import Templates
 
+    _apart(root, out)
     pack, templates = SchemaPack.shipped(), Templates(_template_folders(root))
-    made, specs = _made(root, pack, templates)
-    if not clusters and (totals := _unchanged(out, made, specs)) is not None:
+    made, specs, declared = _made(root, pack, templates)
+    if not clusters and (totals := _unchanged(out, made, specs, declared)) is not None:
         return Rendering(Report(), totals, current=True)
 
     from blueprint.check import validate
-    from blueprint.render.platform import render
+    from blueprint.render.platform import clashes, render
     from blueprint.spec.load import load
 
     loaded = load(root)
@@ -107,6 +111,7 @@ def render_platform(
         if cluster not in known:
             raise UsageError(f"no cluster is called {cluster}", hint=f"clusters here: {', '.join(sorted(known))}")
     rendered = [render(loaded.platform, known[cluster], templates, pack) for cluster in sorted(clusters or known)]
+    findings += clashes(rendered, loaded.platform)
     skipped: set[str] = set()
     for result in rendered:
         outcome = validate(_as_committed(result, loaded.platform), pack)
@@ -167,18 +172,40 @@ def check_paths(paths: Sequence[Path | str]) -> Checking:
     )
 
 
-def _made(root: Path, pack: SchemaPack, templates: Templates) -> tuple[Made, Totals]:
-    """Digests of everything that decides the tree (specs, templates, schema pack, this version); how many specs."""
+def _apart(root: Path, out: Path) -> None:
+    """Refuse a tree among the specs: the next run would read rendered objects as specs."""
+    place, top = os.path.realpath(out), os.path.realpath(root)
+    specs = [os.path.realpath(Path(top, folder)) for folder in (*FOLDERS, TEMPLATES_FOLDER)]
+    if place == top or any(place == folder or place.startswith(f"{folder}{os.sep}") for folder in specs):
+        raise UsageError("the tree would lie among the specs", where=str(out), hint="give it a folder of its own")
+
+
+def _made(root: Path, pack: SchemaPack, templates: Templates) -> tuple[Made, Totals, set[str]]:
+    """Digests of everything that decides the tree (specs, templates, schema pack, this version), how many specs there
+    are, and the clusters among them.
+    """
     inputs = hashlib.sha256()
     files = documents = 0
+    clusters: set[str] = set()
     for name, data in contents(root):
         body = data if isinstance(data, bytes) else repr(data).encode()
         inputs.update(f"{name}\0{len(body)}\0".encode() + body)
         files += 1
         if isinstance(data, bytes):
-            documents += sum(_CONTENT.search(part) is not None for part in _SEPARATOR.split(data))
+            parts = _SEPARATOR.split(data)
+            documents += sum(_CONTENT.search(part) is not None for part in parts)
+            clusters.update(filter(None, (_cluster(part) for part in parts if b"Cluster" in part)))
     made = Made(__version__, f"sha256:{inputs.hexdigest()}", _prefixed(pack.digest()), f"sha256:{templates.digest()}")
-    return made, Totals(files=files, documents=documents)
+    return made, Totals(files=files, documents=documents), clusters
+
+
+def _cluster(document: bytes) -> str | None:
+    """The name of the Cluster that a document is, None where it is none; only asked of specs that were rendered."""
+    try:
+        spec: Any = yaml_rs.loads(document.decode("utf-8-sig"), parse_datetime=False)
+        return str(spec["metadata"]["name"]) if spec["kind"] == "Cluster" else None
+    except (ValueError, KeyError, TypeError):
+        return None
 
 
 def _prefixed(digest: str) -> str:
@@ -192,13 +219,13 @@ def _template_folders(root: Path) -> list[Path]:
     return [own] if own.is_dir() and own.resolve() != shipped_folder().resolve() else []
 
 
-def _unchanged(out: Path, made: Made, specs: Totals) -> Totals | None:
-    """What the tree holds if it was made from the same inputs and is untouched, else None."""
+def _unchanged(out: Path, made: Made, specs: Totals, declared: set[str]) -> Totals | None:
+    """What the tree holds if it was made from the same inputs, for every cluster, and is untouched, else None."""
     path = out / LOCK_NAME
     if out.is_symlink() or path.is_symlink() or not path.is_file():
         return None
     lock, findings = parse_lock(path.read_bytes(), str(path))
-    if findings or not lock.clusters or any(part.made != made for part in lock.clusters.values()):
+    if findings or lock.clusters.keys() != declared or any(part.made != made for part in lock.clusters.values()):
         return None
     objects = sum(_NO_OBJECTS not in path for path in lock.files())
     return None if verify(out) else replace(specs, objects=objects, clusters=len(lock.clusters))

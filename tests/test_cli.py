@@ -113,6 +113,27 @@ def test_one_cluster_leaves_the_others_alone(tmp_path: Path) -> None:
     assert blueprint("render", "--check", cwd=tmp_path).returncode == 1
 
 
+def test_a_tree_without_some_cluster_is_not_up_to_date(platform: Path) -> None:
+    lab = (platform / "clusters/lab.yaml").read_text()
+    (platform / "clusters/next.yaml").write_text(lab.replace("name: lab", "name: next"))
+    assert blueprint("render", "--cluster", "lab", cwd=platform).returncode == 0
+    missing = blueprint("render", "--check", cwd=platform)
+    assert missing.returncode == 1
+    assert "+ next/" in missing.stdout
+    assert blueprint("render", cwd=platform).returncode == 0
+    assert (platform / "rendered/next").is_dir()
+    assert "up to date" in blueprint("render", cwd=platform).stdout
+
+
+@pytest.mark.parametrize("out", [".", "clusters", "clusters/tree", "templates/x", "apps/../argocd"])
+def test_a_tree_does_not_lie_among_the_specs(platform: Path, out: str) -> None:
+    before = sorted(platform.rglob("*"))
+    done = blueprint("render", "--out", out, cwd=platform)
+    assert done.returncode == 2
+    assert "among the specs" in done.stderr
+    assert sorted(platform.rglob("*")) == before
+
+
 def test_an_unknown_cluster_is_named(platform: Path) -> None:
     wrong = blueprint("render", "--cluster", "lap", cwd=platform)
     assert wrong.returncode == 2

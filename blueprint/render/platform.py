@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from blueprint.catalog.schemas import SchemaPack
-from blueprint.finding import Finding
+from blueprint.finding import Finding, Ref
 from blueprint.objects import Manifest
 from blueprint.render import (
     audit,
@@ -48,6 +48,9 @@ FAMILIES: tuple[Family, ...] = (
 
 #: Files of a cluster that are no objects, as path below its folder and text: Argo CD never looks at them.
 FILES: tuple[Callable[[Site], Iterator[tuple[str, str]]], ...] = (audit.files, nodes.files)
+
+#: What every cluster puts into its Argo CD.
+_ARGOCD = frozenset({"Application", "AppProject"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,6 +111,28 @@ def render(platform: Platform, document: Document[Cluster], templates: Templates
         plain,
         findings=tuple(dict.fromkeys(findings)),
     )
+
+
+def clashes(rendered: Sequence[RenderedCluster], platform: Platform) -> Iterator[Finding]:
+    """REF104: two clusters whose Applications or projects would be one object in the Argo CD that serves both.
+
+    Names are the cluster's and the Application's, joined with `-`: of `a` and `a-team`, both can make `a-team-team-b`.
+    """
+    documents = {document.model.metadata.name: document for document in platform.clusters}
+    owners: dict[Ref, str] = {}
+    for result in rendered:
+        document = documents[result.name]
+        for ref in sorted({file.manifest.ref for file in result.files if file.manifest.kind in _ARGOCD}):
+            first = owners.setdefault(ref, result.name)
+            # Each cluster with an Argo CD of its own has names of its own.
+            if first != result.name and not all(_own(documents[one]) for one in (first, result.name)):
+                message = f"{ref} would belong to {first} and to {result.name}: one Argo CD serves both"
+                at, fix = document.locate("metadata.name"), "give the cluster or the team another name"
+                yield Finding("REF104", message, at, object=ref, path="metadata.name", fix=fix)
+
+
+def _own(document: Document[Cluster]) -> bool:
+    return document.model.spec.server == delivery.IN_CLUSTER
 
 
 def _collect(site: Site, findings: list[Finding]) -> Sequence[Item]:
