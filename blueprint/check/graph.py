@@ -23,6 +23,7 @@ from blueprint.objects import Manifest
 
 if TYPE_CHECKING:
     from blueprint.check.applications import Deliveries
+    from blueprint.check.grants import Grants
 
 _T = TypeVar("_T")
 
@@ -72,7 +73,10 @@ class Graph:
         """Every object by its identity; the first in the order of the tree where one is there twice."""
         found: dict[Ref, Manifest] = {}
         for manifest in self.manifests:
-            found.setdefault(manifest.ref, manifest)
+            ref = manifest.ref
+            if ref.namespace and (resource := self.resources.kind(ref.group, ref.kind)) and not resource.namespaced:
+                ref = Ref(ref.group, ref.kind, "", ref.name)  # the server drops the namespace
+            found.setdefault(ref, manifest)
         return found
 
     def get(self, ref: Ref) -> Manifest | None:

@@ -133,6 +133,9 @@ def vital_namespaces(graph: Graph) -> Mapping[str, Mapping[str, str]]:
     return found
 
 
+_SCAFFOLD = "system"
+"""The namespace in files that kubebuilder writes: an overlay always patches them before they are applied."""
+
 _STOPPING = (("", "pods"), ("", "nodes"), ("coordination.k8s.io", "leases"), ("", "serviceaccounts"))
 
 
@@ -150,6 +153,8 @@ def stopping_webhooks(graph: Graph) -> Iterator[Finding]:
             ]
             reached = [name for name, labels in vital.items() if reaches(hook.get("namespaceSelector"), labels)]
             own = text(mapping(mapping(hook.get("clientConfig")).get("service")).get("namespace"))
+            if own == _SCAFFOLD:
+                continue
             reached = [name for name in reached if name != own] or [name for name in reached if name == own]
             if asked and reached:
                 message = (

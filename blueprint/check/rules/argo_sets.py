@@ -83,7 +83,8 @@ def unrolled(graph: Graph) -> Iterator[Finding]:
     for manifest, spec, _ in templates(graph):
         strategy = mapping(spec.get("strategy"))
         steps = maps(mapping(strategy.get("rollingSync")).get("steps"))
-        if strategy.get("type") != "RollingSync" or not steps:
+        patched = any("labels" in str(mapping(body.get("template"))) for _, body in _generators(spec.get("generators")))
+        if strategy.get("type") != "RollingSync" or not steps or patched:
             continue
         written = mapping(mapping(mapping(spec.get("template")).get("metadata")).get("labels"))
         labels = {str(key): text(value) for key, value in written.items()}

@@ -73,7 +73,8 @@ def locations(graph: Graph) -> Iterator[Finding]:
             continue
         location = graph.get(Ref("velero.io", "BackupStorageLocation", namespace, name))
         if location is None:
-            if graph.closed(LOCATION):
+            others = [m.ref for m in graph.kind(LOCATION) if m.ref.namespace == namespace or m.ref.name == name]
+            if graph.closed(LOCATION) and (others or graph.said_closed):
                 message = f"there is no BackupStorageLocation {name} in the namespace {namespace}; every backup fails"
                 yield say("BAK102", manifest, message, f"{path}.storageLocation", "name one that is there")
         elif mapping(location.body.get("spec")).get("accessMode") == "ReadOnly":

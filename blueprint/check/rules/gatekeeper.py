@@ -49,10 +49,12 @@ def of_no_template(graph: Graph) -> Iterator[Finding]:
         return
     for constraint in _constraints(graph):
         if constraint.kind not in kinds:
-            close = get_close_matches(constraint.kind, kinds, 1)
+            close = get_close_matches(constraint.kind, kinds, 1, 0.8)
+            sure = bool(close) or bool(graph.said_closed & {_TEMPLATE, "*"})
             fix = f"did you mean {close[0]}?" if close else "add the template"
             message = f"no ConstraintTemplate makes the kind {constraint.kind}: the API server refuses the constraint"
-            yield say("POL401", constraint, message, "kind", fix)
+            severity = Severity.ERROR if sure else Severity.WARNING
+            yield say("POL401", constraint, message, "kind", fix, severity, None if sure else Confidence.LIKELY)
 
 
 def actions(graph: Graph) -> Iterator[Finding]:

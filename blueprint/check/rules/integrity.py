@@ -15,7 +15,7 @@ from blueprint.check.globs import glob
 from blueprint.check.graph import Graph
 from blueprint.check.images import image
 from blueprint.check.pods import containers
-from blueprint.check.rules.say import say, warn
+from blueprint.check.rules.say import note, say, warn
 from blueprint.check.shapes import Body, items, known, mapping, maps, placeholder, text
 from blueprint.finding import Finding
 from blueprint.objects import Manifest
@@ -123,7 +123,9 @@ def ghosts(graph: Graph) -> Iterator[Finding]:
             there = len(row["needs"]) - len(missing)
             of = f"{there} of {len(row['needs'])} needed kinds are there, no {names}"
             message = f"{row['name']} is installed and {row['effect']}: {of}"
-            yield warn("ARG301", controller, message, "", f"add objects of {names}")
+            alone = {each.ref.namespace for each, _ in graph.pods} == {controller.ref.namespace}
+            how = note if alone else warn  # a tree that only installs it leaves the rest to another
+            yield how("ARG301", controller, message, "", f"add objects of {names}")
 
 
 def _controller(graph: Graph, ends: list[str]) -> Manifest | None:

@@ -7,7 +7,9 @@ Sources: kubernetes.io docs/reference/access-authn-authz/rbac and docs/concepts/
 from __future__ import annotations
 
 import re
+from collections import defaultdict
 from collections.abc import Iterator
+from difflib import get_close_matches
 
 from blueprint.catalog.tables import table
 from blueprint.check.grants import (
@@ -24,7 +26,7 @@ from blueprint.check.grants import (
 from blueprint.check.graph import Graph, labels_of
 from blueprint.check.rules.say import say, warn
 from blueprint.check.shapes import items, placeholder
-from blueprint.finding import Confidence, Finding, Ref, Severity
+from blueprint.finding import Finding, Severity
 from blueprint.objects import Manifest
 
 _AGGREGATE = "rbac.authorization.k8s.io/aggregate-to-"
@@ -149,7 +151,9 @@ def aggregated(graph: Graph) -> Iterator[Finding]:
                 message = "everybody with the role view may read secrets, and with a token become its owner"
             else:
                 continue
-            yield say("RBA105", role, message, f"rules[{index}]", "leave the label out, or the rule")
+            # Who has the role admin looks after the namespace.
+            severity = Severity.WARNING if into == ["admin"] else Severity.ERROR
+            yield say("RBA105", role, message, f"rules[{index}]", "leave the label out, or the rule", severity)
             break
 
 
@@ -237,37 +241,37 @@ def default_accounts(graph: Graph) -> Iterator[Finding]:
 
 def dangling(graph: Graph) -> Iterator[Finding]:
     """RBA109, RBA110: a binding to a role, or to an account, that is not there."""
-    accounts = {manifest.ref.namespace for manifest in graph.kind("ServiceAccount")}
+    accounts: dict[str, list[str]] = defaultdict(list)
+    for manifest in graph.kind("ServiceAccount"):
+        accounts[manifest.ref.namespace].append(manifest.ref.name)
     for binding in graph.grants.bindings:
         yield from _roleless(graph, binding)
         for index, (kind, namespace, name) in enumerate(binding.subjects):
-            absent = kind == "ServiceAccount" and name != "default" and namespace in accounts
-            if not absent or placeholder(name) or not graph.closed("ServiceAccount"):
+            if kind != "ServiceAccount" or name == "default" or placeholder(name) or name in accounts[namespace]:
                 continue
-            if graph.get(Ref("", "ServiceAccount", namespace, name)) is None:
-                message = f"there is no ServiceAccount {namespace}/{name}, though there are others in that namespace"
-                yield warn("RBA110", binding.manifest, message, f"subjects[{index}].name", "correct the name")
+            meant = get_close_matches(name, accounts[namespace], 1, 0.85)
+            if meant and graph.closed("ServiceAccount"):
+                message = f"there is no ServiceAccount {namespace}/{name}, but there is {meant[0]}"
+                yield warn("RBA110", binding.manifest, message, f"subjects[{index}].name", f"did you mean {meant[0]}?")
 
 
 def _roleless(graph: Graph, binding: Binding) -> Iterator[Finding]:
-    kind, name = binding.role_kind, binding.role_name
+    kind, name, namespace = binding.role_kind, binding.role_name, binding.manifest.ref.namespace
     if binding.role is not None or not name or kind not in ("Role", "ClusterRole"):
         return
     if (kind == "ClusterRole" and built_in(name)) or not graph.closed(f"{kind}.{RBAC}"):
         return
-    near = [role for role in graph.kind(f"{kind}.{RBAC}") if role.ref.name == name]
-    if (
-        kind == "Role"
-        and not near
-        and not any(role.ref.namespace == binding.manifest.ref.namespace for role in graph.kind(f"Role.{RBAC}"))
-    ):
-        return
-    where = f" in {binding.manifest.ref.namespace}" if kind == "Role" else ""
-    hint = f"; the one in {near[0].ref.namespace} does not count here" if near else ""
+    roles = [role.ref for role in graph.kind(f"{kind}.{RBAC}")]
+    elsewhere = [ref for ref in roles if kind == "Role" and ref.name == name and ref.namespace and namespace]
+    peers = [ref.name for ref in roles if kind == "ClusterRole" or ref.namespace == namespace]
+    meant = get_close_matches(name, peers, 1, 0.85)
+    if not (elsewhere or meant or f"{kind}.{RBAC}" in graph.said_closed):
+        return  # it may come with what is installed otherwise
+    where = f" in {namespace}" if kind == "Role" else ""
+    hint = f"; the one in {elsewhere[0].namespace} does not count here" if elsewhere else ""
     message = f"there is no {kind} {name}{where}{hint}: the binding grants nothing"
-    yield say(
-        "RBA109", binding.manifest, message, "roleRef.name", "correct the name", Severity.WARNING, Confidence.LIKELY
-    )
+    fix = f"did you mean {meant[0]}?" if meant else "correct the name"
+    yield warn("RBA109", binding.manifest, message, "roleRef.name", fix)
 
 
 def named_creates(graph: Graph) -> Iterator[Finding]:

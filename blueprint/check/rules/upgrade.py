@@ -156,7 +156,8 @@ def crd_versions(graph: Graph) -> Iterator[Finding]:
     for crd in graph.kind("CustomResourceDefinition.apiextensions.k8s.io"):
         spec = mapping(crd.body.get("spec"))
         key = (text(spec.get("group")), text(mapping(spec.get("names")).get("kind")))
-        served[key] = {text(row.get("name")) for row in maps(spec.get("versions")) if row.get("served") is True}
+        names = {text(row.get("name")) for row in maps(spec.get("versions")) if row.get("served") is True}
+        served[key] = served.get(key, set()) | names
         owners[key] = crd
     for manifest in graph.manifests if served else ():
         ref = manifest.ref
