@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help setup render test unit lint types imports golden schemas pack docs tools tools-bench bench lock clean
+.PHONY: help setup render test unit lint types imports golden schemas pack docs tools tools-engines tools-bench bench lock clean
 
 help: ## Show this help
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -54,6 +54,9 @@ docs: $(READY) ## Write the generated pages of docs/ again
 
 tools: ## Build the Kubernetes programs that conformance tests run (needs Go)
 	@$(PYTHON) scripts/tools.py build --group conformance
+
+tools-engines: ## Build the policy engines' and Prometheus' command lines for their tests (needs Go)
+	@$(PYTHON) scripts/tools.py build --group engines
 
 tools-bench: ## Build the programs that benchmarks compare with (needs Go)
 	@$(PYTHON) scripts/tools.py build --group bench

@@ -47,6 +47,16 @@ def lacks() -> str:
     return "" if shutil.which("go") else "Go is missing, which finds the modules with the CRDs (https://go.dev/dl)"
 
 
+def program(name: str) -> Path:
+    """A built program beyond the API server; without it the test is skipped, in CI it fails."""
+    try:
+        return programs.find(name).path
+    except EnvironmentLacks as error:
+        if os.environ.get("BLUEPRINT_CONFORMANCE") == "required":
+            pytest.fail(error.diagnostics(), pytrace=False)
+        pytest.skip(f"{error.message} ({error.hint})")
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Mark what lies here. Where something is missing, one test stands for all, so that the summary has one line."""
     mine = [item for item in items if HERE in item.path.parents]

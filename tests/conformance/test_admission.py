@@ -14,10 +14,9 @@ import pytest
 from blueprint.admission.decide import Decision, decide
 from blueprint.admission.reasons import Verdict
 from blueprint.admission.world import world
-from blueprint.conform import programs
-from blueprint.errors import EnvironmentLacks
 from blueprint.finding import Source
 from blueprint.objects import Manifest
+from tests.conformance.conftest import program
 from tests.conformance.kueue.oracle import Answer, Oracle, kinds, running
 from tests.conformance.kueue.worlds import Body, Made, Maker
 
@@ -29,12 +28,7 @@ _AT_ONCE = 60
 @pytest.fixture(scope="module")
 def oracle(crds: list[Body]) -> Iterator[Oracle]:
     """A running scheduler with all of Kueue's kinds."""
-    try:
-        programs.find("minimalkueue")
-    except EnvironmentLacks as error:
-        if os.environ.get("BLUEPRINT_CONFORMANCE") == "required":
-            raise
-        pytest.skip(f"{error.message} ({error.hint})")
+    program("minimalkueue")
     with running(crds) as started:
         yield started
 

@@ -11,11 +11,10 @@ from typing import Any
 
 import pytest
 
-from blueprint.conform import programs
-from blueprint.errors import EnvironmentLacks
 from blueprint.render.emit import emit
 from blueprint.render.gatekeeper import constraint_kind
 from blueprint.render.platform import RenderedCluster
+from tests.conformance.conftest import program
 from tests.policy_cases import CASES, DIGEST, NAMESPACE, PERSON, TEAM, Case, container, pod
 
 Body = dict[str, Any]
@@ -25,14 +24,6 @@ TENANT = {
     "kind": "Namespace",
     "metadata": {"name": NAMESPACE, "labels": {TEAM: "a", "kubernetes.io/metadata.name": NAMESPACE}},
 }
-
-
-def program(name: str) -> Path:
-    """A built program; without it the test is skipped, for these belong to a group that is built on demand."""
-    try:
-        return programs.find(name).path
-    except EnvironmentLacks as error:
-        pytest.skip(f"{error.message} ({error.hint})")
 
 
 def of_kind(rendered: RenderedCluster, kind: str) -> dict[str, Body]:

@@ -9,9 +9,8 @@ from typing import Any
 
 import pytest
 
-from blueprint.conform import programs
-from blueprint.errors import EnvironmentLacks
 from blueprint.render import observability
+from tests.conformance.conftest import program
 from tests.render.sites import Objects, rendered, site
 
 SERVICE = {
@@ -25,10 +24,7 @@ LABELS = 'namespace="chat",service="chat",team="chat"'
 @pytest.fixture(scope="module")
 def promtool() -> Path:
     """The program, or a skip in plain words."""
-    try:
-        return programs.find("promtool").path
-    except EnvironmentLacks as error:
-        pytest.skip(f"{error.message} ({error.hint})")
+    return program("promtool")
 
 
 def _groups(objects: Objects) -> list[dict[str, Any]]:
