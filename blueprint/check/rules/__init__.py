@@ -29,6 +29,8 @@ from blueprint.check.rules import (
     promql_names,
     rbac,
     rollout_spec,
+    scaling,
+    scaling_spec,
     tenancy,
     upgrade,
     vllm_fit,
@@ -68,6 +70,8 @@ _FAMILIES = (
     promql_names,
     promql_math,
     promql_limits,
+    scaling,
+    scaling_spec,
 )
 
 RULES: tuple[Rule, ...] = tuple(rule for family in _FAMILIES for rule in family.RULES)
