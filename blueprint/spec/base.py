@@ -108,14 +108,21 @@ _SIZE = re.compile(rf"{_NUMBER}(Ki|Mi|Gi|Ti|Pi|k|M|G|T|P)")
 def _size(value: object) -> object:
     if not isinstance(value, str) or not _SIZE.fullmatch(value):
         raise ValueError(f"not a size: {shown(value)}; write a number with Mi, Gi or Ti, such as 64Gi")
-    return value
+    return _some(value)
 
 
 def _quantity(value: object) -> object:
     text = str(value) if isinstance(value, (int, str)) and not isinstance(value, bool) else ""
     if not _QUANTITY.fullmatch(text):
         raise ValueError(f"not a quantity: {shown(value)}; write cores as 8 or 500m")
-    return text
+    return _some(text)
+
+
+def _some(amount: str) -> str:
+    """Nothing runs on nothing, and a claim or a quota of nothing holds everything back."""
+    if not re.search("[1-9]", amount):
+        raise ValueError(f"nothing at all: {shown(amount)}; write an amount above zero")
+    return amount
 
 
 _IMAGE = r"[a-z0-9.\-]+(:[0-9]+)?(/[a-z0-9._\-]+)+(:[A-Za-z0-9_.\-]+)?@sha256:[0-9a-f]{64}"
@@ -228,7 +235,7 @@ Cores = Annotated[
     BeforeValidator(_quantity, json_schema_input_type=str | int),
     WithJsonSchema(
         {
-            "anyOf": [{"type": "integer", "minimum": 0}, {"type": "string", "pattern": f"^{_QUANTITY.pattern}$"}],
+            "anyOf": [{"type": "integer", "minimum": 1}, {"type": "string", "pattern": f"^{_QUANTITY.pattern}$"}],
             "description": "Cores, whole or in thousandths.",
             "examples": [8, "500m"],
         },

@@ -63,7 +63,7 @@ class Mig(Model):
 class Gpus(Model):
     """The GPUs of one node."""
 
-    product: str
+    product: Annotated[LabelValue, Field(min_length=1)]
     """As in the node label `nvidia.com/gpu.product`."""
     count: int = Field(ge=1, le=32)
     """GPUs of one node."""
@@ -115,6 +115,13 @@ class NodePool(Model):
     def _class_is_for_claims(self) -> NodePool:
         if self.device_class and self.devices != "dra":
             raise fault("deviceClass", "deviceClass means something only with devices: dra")
+        return self
+
+    @model_validator(mode="after")
+    def _labels_leave_what_follows(self) -> NodePool:
+        for key, field in (("platform.blueprint/pool", "name"), ("nvidia.com/gpu.product", "gpus.product")):
+            if key in self.labels:
+                raise fault(f"labels.{key}", f"{key} is not yours to set: it follows from {field}")
         return self
 
     @model_validator(mode="after")
@@ -170,11 +177,11 @@ class Components(Model):
 class Backup(Model):
     """Where Velero writes, and how often."""
 
-    provider: str = "aws"
+    provider: str = Field(default="aws", pattern=r"^\S+$")
     """The plugin of Velero that writes."""
-    bucket: str
+    bucket: str = Field(pattern=r"^\S+$")
     """Bucket of the object store."""
-    region: str = ""
+    region: str = Field(default="", pattern=r"^\S*$")
     """Region of the bucket."""
     endpoint: Url | None = None
     """Address of an object store of one's own."""
@@ -184,6 +191,13 @@ class Backup(Model):
     """How long a backup is kept."""
     volumes_up_to: Size = "1Ti"
     """Larger volumes are left out: data sets that can be fetched again."""
+
+    @model_validator(mode="after")
+    def _is_kept(self) -> Backup:
+        # Velero takes a ttl of 0 for its own default of 30 days.
+        if self.keep.total_seconds() < 3600:
+            raise fault("keep", "a backup is kept for 1h at least")
+        return self
 
 
 class Monitoring(Model):
@@ -197,6 +211,13 @@ class Monitoring(Model):
     """How often it scrapes; windows of rates are at least four times as long."""
     labels: dict[LabelKey, LabelValue] = {}
     """What its selectors ask of monitors and rules."""
+
+    @model_validator(mode="after")
+    def _scrapes(self) -> Monitoring:
+        # Prometheus forgets a sample after five minutes: with longer intervals series have gaps.
+        if not 1 <= self.scrape_interval.total_seconds() <= 300:
+            raise fault("scrapeInterval", "scrapeInterval is 1s at least and 5m at most")
+        return self
 
 
 class Gateway(Model):

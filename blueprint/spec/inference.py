@@ -48,6 +48,8 @@ RESERVED_ARGS: Final = {
 }
 #: A switch that lets clients load weights into a running server, from wherever they like.
 RUNTIME_LORA: Final = "VLLM_ALLOW_RUNTIME_LORA_UPDATING"
+#: As model hubs have it: `organisation/name`; no blanks, and no `$(…)`, which Kubernetes would expand in an argument.
+ModelName = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._:/@+-]*$", max_length=200)]
 #: Tokens a second of one request, beyond what any machine does; buckets of vLLM are no finer either.
 _FASTEST: Final = 10000
 
@@ -258,9 +260,9 @@ class InferenceServiceSpec(Model):
     """Whose service it is."""
     clusters: tuple[Name, ...] = Field(min_length=1)
     """Where it runs."""
-    model: str
+    model: ModelName
     """Name of the model, as its publisher writes it."""
-    served_name: str | None = None
+    served_name: ModelName | None = None
     """The model name that a client asks for; `model` unless given."""
     engine: Engine
     """The server."""

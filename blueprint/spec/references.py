@@ -29,6 +29,7 @@ _RESERVED: Final = frozenset(
         "gpu-operator",
         "istio-ingress",
         "istio-system",
+        "jobset-system",
         "keda",
         "kubeflow",
         "kubeflow-system",

@@ -3,6 +3,8 @@
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
+
 from blueprint.finding import Finding, Severity
 from blueprint.spec.load import load
 from tests.spec.conftest import JOB, SERVICE, VERSION
@@ -235,3 +237,22 @@ def test_strategy_single_takes_one_profile(platform: Path) -> None:
     _single(platform, "{strategy: single, layout: {1g.10gb: 3, 2g.20gb: 2}}")
     [finding] = [finding for finding in load(platform).findings if finding.path.endswith("layout")]
     assert "strategy single takes one profile" in finding.message
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "path", "words"),
+    [
+        ("nodes: 4", "labels: {platform.blueprint/pool: x}\n      nodes: 4", "labels", "follows from name"),
+        ("product: NVIDIA-H100-80GB-HBM3", "product: NVIDIA H100", "product", "not a label value"),
+        ("cpu: 180", "cpu: 0", "cpu", "above zero"),
+        ("memory: 1900Gi", "memory: 0.0Gi", "memory", "above zero"),
+        ("  environment", "  backup: {bucket: ''}\n  environment", "bucket", "bucket"),
+        ("  environment", "  backup: {bucket: b, keep: 0s}\n  environment", "keep", "1h at least"),
+        ("  environment", "  monitoring: {scrapeInterval: 0s}\n  environment", "scrapeInterval", "1s at least"),
+    ],
+)
+def test_clusters_that_cannot_be(platform: Path, old: str, new: str, path: str, words: str) -> None:
+    file = platform / "clusters/prod.yaml"
+    file.write_text(file.read_text().replace(old, new, 1))
+    found = [finding for finding in load(platform).findings if finding.severity is Severity.ERROR]
+    assert any(path in finding.path and words in f"{finding.path} {finding.message}" for finding in found)
