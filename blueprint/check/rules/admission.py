@@ -87,7 +87,8 @@ def matching_nothing(graph: Graph) -> Iterator[Finding]:
     for manifest, path, rule in _all_rules(graph):
         for problem, meant in problems(graph, rule):
             fix = f"write {meant}" if meant else "write the plural of the kind"
-            yield say("POL101", manifest, f"{problem}: it never matches", path, fix)
+            severity = Severity.ERROR if meant else Severity.WARNING  # else it may be of another release
+            yield say("POL101", manifest, f"{problem}: it never matches", path, fix, severity)
 
 
 def _all_rules(graph: Graph) -> Iterator[tuple[Manifest, str, Body]]:
@@ -146,7 +147,7 @@ def stopping_webhooks(graph: Graph) -> Iterator[Finding]:
         for index, hook in enumerate(maps(manifest.body.get("webhooks"))):
             if hook.get("failurePolicy", "Fail") != "Fail" or items(hook.get("matchConditions")):
                 continue
-            if mapping(hook.get("objectSelector")) or not _writes(hook):
+            if mapping(hook.get("objectSelector")) or "clientConfig" not in hook or not _writes(hook):
                 continue
             asked = [
                 name for group, name in _STOPPING if any(asks_about(r, group, name) for r in maps(hook.get("rules")))

@@ -95,9 +95,9 @@ def kinds_that_are_none(graph: Graph) -> Iterator[Finding]:
                 found = [kind_problem(graph, group, kind) for group in groups if "*" not in group]
                 if found and all(found) and len(found) == len(groups):
                     message = f"{found[0]}: the constraint never matches by it"
-                    yield say(
-                        "POL101", constraint, message, f"spec.match.kinds[{index}]", "write the kind as in `kind:`"
-                    )
+                    severity = Severity.ERROR if "did you mean" in message else Severity.WARNING
+                    fix = "write the kind as in `kind:`"
+                    yield say("POL101", constraint, message, f"spec.match.kinds[{index}]", fix, severity)
 
 
 def two_programs(graph: Graph) -> Iterator[Finding]:

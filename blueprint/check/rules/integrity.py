@@ -7,18 +7,19 @@ source-controller spec.verify.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from blueprint.catalog.tables import table
 from blueprint.check.applications import PROJECT, applications
 from blueprint.check.globs import glob
-from blueprint.check.graph import Graph
+from blueprint.check.graph import Graph, kind_of
 from blueprint.check.images import image
-from blueprint.check.pods import containers
+from blueprint.check.pods import PodTemplate, containers, pod_templates
 from blueprint.check.rules.say import note, say, warn
 from blueprint.check.shapes import Body, items, known, mapping, maps, placeholder, text
 from blueprint.finding import Finding
 from blueprint.objects import Manifest
+from blueprint.sync import wave
 
 _SIGNING = "commitserver.signing.key.path"
 
@@ -114,7 +115,7 @@ def unverified_artifacts(graph: Graph) -> Iterator[Finding]:
 def ghosts(graph: Graph) -> Iterator[Finding]:
     """ARG301: a controller is installed and nothing that it works on is there."""
     for row in table("ghosts")["components"]:
-        controller = _controller(graph, row["images"])
+        controller = _controller(graph.pods, row["images"])
         if controller is None:
             continue
         missing = [kinds for kinds in row["needs"] if not graph.kind(*kinds) and not any(map(graph.generated, kinds))]
@@ -128,8 +129,26 @@ def ghosts(graph: Graph) -> Iterator[Finding]:
             yield how("ARG301", controller, message, "", f"add objects of {names}")
 
 
-def _controller(graph: Graph, ends: list[str]) -> Manifest | None:
-    for manifest, pod in graph.pods:
+def policies_with_their_engine(graph: Graph) -> Iterator[Finding]:
+    """WAV209: policies in the wave of their engine, or before it."""
+    engines = [row for row in table("ghosts")["components"] if row.get("judges")]
+    for sync in graph.deliveries.syncs:
+        for row in engines:
+            engine = _controller(((m, pod) for m in sync.objects for pod in pod_templates(m)), row["images"])
+            kinds = {kind for kinds in row["needs"] for kind in kinds}
+            early = engine and [m for m in sync.objects if kind_of(m) in kinds and wave(m.body) <= wave(engine.body)]
+            if engine and early:
+                more = f" (and {len(early) - 1} more)" if len(early) > 1 else ""
+                first, late = early[0], wave(engine.body)
+                message = (
+                    f"{sync.name} applies {first.ref}{more} in wave {wave(first.body)}, and {row['name']}, "
+                    f"which must run before, in wave {late}"
+                )
+                yield warn("WAV209", early[0], message, "metadata.annotations", "put the engine into an earlier wave")
+
+
+def _controller(pods: Iterable[tuple[Manifest, PodTemplate]], ends: list[str]) -> Manifest | None:
+    for manifest, pod in pods:
         if manifest.kind != "Deployment":
             continue
         for _, container in containers(pod.spec):
@@ -141,4 +160,4 @@ def _controller(graph: Graph, ends: list[str]) -> Manifest | None:
 
 
 RULES = (ghosts,)
-TREE = (unverified_repositories, verification_off, unsigned_hydration, unverified_artifacts)
+TREE = (policies_with_their_engine, unverified_repositories, verification_off, unsigned_hydration, unverified_artifacts)

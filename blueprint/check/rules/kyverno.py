@@ -259,7 +259,10 @@ def kinds_that_are_none(graph: Graph) -> Iterator[Finding]:
                     problem = f"{kind!r} is no kind; kinds begin with a capital letter"
                 if problem:
                     message = f"{problem}: the rule {text(rule.get('name'))} never matches"
-                    yield say("POL101", policy, message, f"spec.rules[{index}].match", "write the kind as in `kind:`")
+                    sure = "did you mean" in message or "capital" in message
+                    severity = Severity.ERROR if sure else Severity.WARNING
+                    fix = "write the kind as in `kind:`"
+                    yield say("POL101", policy, message, f"spec.rules[{index}].match", fix, severity)
 
 
 def _split(kind: str) -> tuple[str | None, str]:
