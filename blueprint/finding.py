@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import NamedTuple
 
 
 class Severity(StrEnum):
@@ -28,8 +29,7 @@ class Confidence(StrEnum):
     STYLE = "style"
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class Source:
+class Source(NamedTuple):
     """A place in a file; line and column count from 1, line 0 means the file as a whole."""
 
     file: str
@@ -41,8 +41,7 @@ class Source:
         return ":".join(parts)
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class Ref:
+class Ref(NamedTuple):
     """The identity of a Kubernetes object; `group` and `namespace` are "" where there is none."""
 
     group: str

@@ -202,7 +202,7 @@ def test_files_become_uris(file, uri):
 
 
 def test_fingerprints_survive_moved_lines():
-    moved = Report.of([replace(f, source=f.source and replace(f.source, line=f.source.line + 9)) for f in REPORT.findings])  # noqa: E501  # fmt: skip
+    moved = Report.of([replace(f, source=f.source and f.source._replace(line=f.source.line + 9)) for f in REPORT.findings])  # noqa: E501  # fmt: skip
     one, other = ({r["partialFingerprints"]["blueprint/v1"] for r in of(each)["results"]} for each in (REPORT, moved))
     assert one == other
 
