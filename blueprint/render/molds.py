@@ -54,7 +54,8 @@ class Molds:
             return
         self._fills[marked] = None
         try:
-            fill = _map(yaml_rs.loads(marked, parse_datetime=False))
+            mold: Any = yaml_rs.loads(marked, parse_datetime=False)
+            fill = _map(mold)
             if _same(fill(values), body):
                 self._fills[marked] = fill
         except (Unfit, ValueError, IndexError, TypeError, AttributeError, RecursionError):
@@ -65,11 +66,11 @@ def _map(mold: dict[str, Any]) -> Fill:
     parts = [(_POSITIONS.get(key, key), *_part(child)) for key, child in mold.items()]
 
     def fill(values: Sequence[object]) -> dict[str, Any]:
-        result = {}
+        result: dict[str, Any] = {}
         for key, build, child in parts:
             if build is not None:
                 child = build(values)  # noqa: PLW2901
-            if type(key) is int:
+            if isinstance(key, int):
                 key = _key(values[key])  # noqa: PLW2901
                 if key in result:
                     raise Unfit

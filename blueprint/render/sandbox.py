@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, cast
 
 from jinja2 import BaseLoader, StrictUndefined, TemplateNotFound, Undefined, nodes, pass_context
 from jinja2.environment import Environment, Template
@@ -91,7 +91,7 @@ class _Sources(BaseLoader):
         _bound(tree)
         if self.marked:
             _mark(tree, name)
-        with environment.writing():  # constants are written when they are compiled
+        with cast(Sandbox, environment).writing():  # constants are written when they are compiled
             code = environment.compile(tree, name, filename)
         return environment.template_class.from_code(environment, code, globals or {}, None)
 
