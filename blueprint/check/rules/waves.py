@@ -112,13 +112,33 @@ def applications_in_waves(graph: Graph) -> Iterator[Finding]:
             yield say("WAV108", later, message, f'metadata.annotations["{WAVE}"]', fix, confidence=sureness)
             continue
         free = [each for each in graph.deliveries.applications if each.manifest in children and _moves_by_itself(each)]
-        if len(free) > 1:
+        if len(free) > 1 and not _independent(graph, free):
             message = (
                 f"the waves of {len(free)} Applications order their first sync only: each syncs itself when its folder "
                 "changes, and their parent does not"
             )
             fix = "keep what must be ordered in one Application, or let an ApplicationSet roll them out in steps"
             yield note("WAV213", later, message, f'metadata.annotations["{WAVE}"]', fix)
+
+
+def _independent(graph: Graph, found: Sequence[Application]) -> bool:
+    """Whether the tree holds what the Applications apply, and no kind of one comes with a CRD of an earlier one.
+
+    Then a change of several at once goes through in any order: what is missing for a moment is tried again.
+    """
+    made: dict[tuple[str, str], int] = {}
+    for application in found:
+        for manifest in graph.deliveries.objects(application):
+            if kind_of(manifest) == "CustomResourceDefinition.apiextensions.k8s.io":
+                spec = mapping(manifest.body.get("spec"))
+                key = text(spec.get("group")), text(mapping(spec.get("names")).get("kind"))
+                made[key] = wave(application.manifest.body)
+    for application in found:
+        objects = graph.deliveries.objects(application)
+        at = wave(application.manifest.body)
+        if not objects or any(made.get((m.ref.group, m.kind), at) < at for m in objects):
+            return False
+    return True
 
 
 def _moves_by_itself(application: Application) -> bool:
@@ -196,7 +216,7 @@ def namespaces_made_later(graph: Graph) -> Iterator[Finding]:
 
 def _siblings(application: Application) -> tuple[str, str]:
     """What must be the same for two Applications to be ordered by their waves: the cluster, and where they stand."""
-    return application.cluster, application.manifest.source.file.rpartition("/")[0]
+    return application.cluster, application.manifest.folder
 
 
 def _made_in_a_later_wave(sync: Sync, makers: set[str]) -> Iterator[Finding]:
