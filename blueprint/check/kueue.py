@@ -214,7 +214,7 @@ def kueue(graph: Graph) -> Kueue:
 
 
 def _kueue(graph: Graph) -> Kueue:
-    """Nodes come from pools and Node objects that say what they offer; where there are none, nothing is known of them."""
+    """Nodes come from pools, and from Node objects that say what they offer; without any, nothing is known of them."""
     inventory = [machines.Pool.document(pool) for pool in machines.pools(graph)]
     real = machines.nodes(graph)
     seen = [m for m in graph.manifests if m.kind != "Node" and labels_of(m.body).get(INVENTORY_LABEL) != "true"]
@@ -226,7 +226,7 @@ def _kueue(graph: Graph) -> Kueue:
 
 
 def _version(graph: Graph) -> str:
-    """The version that is said, that of the inventory, of the controller's image, or the one the rules were read from."""
+    """The version that is said, of the inventory, of the controller's image, or the one that the rules were read from."""
     said = graph.versions.get("kueue") or machines.release(graph)
     if said:
         return said.removeprefix("v")

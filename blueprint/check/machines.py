@@ -102,13 +102,15 @@ class Pool:
 
 
 def by_prefix(named: str) -> Gpu | None:
-    """A GPU by a short name such as `A100-40`: the only model of the catalog, or the first, whose words begin so."""
+    """A GPU by a short name such as `A100-40`; None where several models fit that are not cut alike."""
     words = named.replace("_", "-").replace(" ", "-").lower().split("-")
+    found = []
     for each in gpus():
-        mine = each.name.lower().split()
-        if all(any(have.startswith(word) for have in mine) for word in words):
-            return each
-    return None
+        first, *rest = each.name.lower().split()
+        if first == words[0] and all(any(have.startswith(word) for have in rest) for word in words[1:]):
+            found.append(each)
+    alike = {tuple(profile.name for profile in each.profiles) for each in found}
+    return found[0] if len(alike) == 1 else None
 
 
 def pools(graph: Graph) -> Sequence[Pool]:
@@ -161,8 +163,6 @@ def nodes(graph: Graph) -> Sequence[Manifest]:
         status = mapping(manifest.body.get("status"))
         if not status.get("allocatable"):
             continue
-        if not status.get("conditions"):
-            ready = {**status, "conditions": [{"type": "Ready", "status": "True"}]}
-            manifest = Manifest({**manifest.body, "status": ready}, manifest.source)
-        found.append(manifest)
+        ready = {"conditions": [{"type": "Ready", "status": "True"}], **status}
+        found.append(Manifest({**manifest.body, "status": ready}, manifest.source))
     return found
