@@ -19,6 +19,7 @@ from blueprint.check.rules import (
     argo_sets,
     audit,
     backups,
+    collectors,
     drift,
     gatekeeper,
     hooks,
@@ -37,6 +38,7 @@ from blueprint.check.rules import (
     kueue_training,
     kueue_versions,
     kyverno,
+    monitors,
     promql_limits,
     promql_math,
     promql_names,
@@ -86,6 +88,8 @@ _FAMILIES = (
     promql_limits,
     scaling,
     scaling_spec,
+    monitors,
+    collectors,
 )
 
 RULES: tuple[Rule, ...] = tuple(rule for family in _FAMILIES for rule in family.RULES)
