@@ -103,7 +103,7 @@ def render_platform(
     from blueprint.spec.load import load
 
     loaded = load(root)
-    findings = [*loaded.findings, *templates.check(ours=False)]
+    findings = [*loaded.findings, *templates.check(ours=False), *templates.unused()]
     if Report.of(findings).failed:
         return Rendering(Report.of(findings), specs)
     known = {document.model.metadata.name: document for document in loaded.platform.clusters}

@@ -10,6 +10,7 @@ from __future__ import annotations
 import difflib
 import hashlib
 import re
+import stat
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -20,7 +21,7 @@ from jinja2 import TemplateNotFound, TemplateSyntaxError
 from jinja2.exceptions import SecurityError, UndefinedError
 
 from blueprint.errors import UsageError
-from blueprint.finding import Finding, Source
+from blueprint.finding import Finding, Severity, Source
 from blueprint.render.molds import Molds
 from blueprint.render.sandbox import NotJSONError, RunawayError, Sandbox, places
 from blueprint.render.shape import faults
@@ -31,6 +32,10 @@ _LINE = re.compile(r"\bline (\d+)")
 # More levels than any object has (`emit` refuses 200). yaml_rs 0.1.6 bounds the depth of brackets, not that of indents.
 _MAX_DEPTH = 150
 _TOO_DEEP = re.compile(r"^[ ?-]{250}", re.MULTILINE)
+# `kind: Thing` at the top, and below `metadata` what the caller gives: `name: {{ name }}`.
+_IDENTITY = re.compile(
+    r"^(?:(?=kind)|  (?=name))(kind|name|namespace): (\w+|\{\{ (?:name|namespace) \}\})$", re.MULTILINE
+)
 _UNDEFINED = re.compile(r"^'(\w+)' is undefined$")
 
 
@@ -69,6 +74,7 @@ class Templates:
     def __init__(self, folders: Sequence[Path] = (), *, shipped: Path | None = None) -> None:
         ours = shipped or shipped_folder()
         self._files = {name: replace(file, ours=True) for name, file in _read_folder(ours)}
+        self._identities = {name: dict(_IDENTITY.findall(file.text)) for name, file in self._files.items()}
         for folder in reversed(folders):
             self._files |= _read_folder(folder)
         self._sources = {name + SUFFIX: (file.text, file.path) for name, file in self._files.items()}
@@ -105,6 +111,19 @@ class Templates:
             findings += found
         return findings
 
+    def unused(self) -> list[Finding]:
+        """Templates of the user's that replace none of ours and that no other one includes: written in vain."""
+        texts = [file.text for file in self._files.values()]
+        findings = []
+        for name in self.names():
+            file = self._files[name]
+            if name not in self._identities and not any(f"{name}{SUFFIX}" in text for text in texts):
+                close = difflib.get_close_matches(name.lower(), known := {k.lower(): k for k in self._identities}, 1)
+                fix = f"did you mean {known[close[0]]}{SUFFIX}?" if close else "`templates/` of blueprint has the names"
+                message = f"nothing is made from it: there is no {name}{SUFFIX} to replace"
+                findings.append(Finding("TPL116", message, Source(file.path), Severity.WARNING, fix=fix))
+        return findings
+
     def render(self, kind: str, /, *, source: Source | None = None, **values: object) -> dict[str, Any]:
         """Render the template named `kind` to plain data: a map with string keys, without null entries.
 
@@ -123,6 +142,7 @@ class Templates:
         except Exception as error:
             raise TemplateProblem(self._finding(kind, error, source, values)) from None
         body = self._read(kind, text, source, values)
+        self._same(kind, body, source, values)
         if marked is not None:
             self._molds.learn(*marked, body)
         return body
@@ -156,6 +176,20 @@ class Templates:
         shapes = {dict: "an empty map", list: "a list or several documents", type(None): "nothing"}
         message = f"the template renders {shapes.get(type(body), 'a single value')}, not one map"
         raise TemplateProblem(_problem("TPL108", message, whole, source))
+
+    def _same(self, kind: str, body: Mapping[str, Any], source: Source | None, values: Mapping[str, object]) -> None:
+        """Refuse another object than ours: waves, queues, bindings and drift rules know it by kind and name."""
+        ours = self._identities.get(kind, {})
+        if self._files[kind].ours or "kind" not in ours:
+            return  # parts of objects, such as a pod's template, have no kind of their own
+        metadata = body.get("metadata")
+        found = {**(metadata if isinstance(metadata, dict) else {}), "kind": body.get("kind")}
+        for key, said in ours.items():
+            asked = values.get(key) if said.startswith("{{") else said
+            if found.get(key) != asked:
+                message = f"the {key} is {found.get(key)!r}, and {asked!r} is asked for"
+                fix = f"leave kind, name and namespace as in {kind}{SUFFIX} of blueprint"
+                raise TemplateProblem(_problem("TPL115", message, Source(self._files[kind].path), source, fix))
 
     def _refuse(self, name: str) -> None:
         """Called before a template is compiled: a file that cannot be read or has a wrong shape is not."""
@@ -276,7 +310,10 @@ def _read_folder(folder: Path) -> Iterable[tuple[str, _File]]:
 
 def _read_file(path: Path) -> _File:
     try:
-        if path.stat().st_size > _MAX_FILE:
+        status = path.stat()
+        if not stat.S_ISREG(status.st_mode) and not stat.S_ISDIR(status.st_mode):
+            return _File(str(path), "", "it is no regular file")  # opening a pipe would wait for whoever writes it
+        if status.st_size > _MAX_FILE:
             return _File(str(path), "", f"it is larger than {_MAX_FILE // 1024} KiB")
         # `read_text` turns CRLF into LF, so that the digest does not depend on how Git checked the file out.
         text = path.read_text(encoding="utf-8-sig")
