@@ -155,7 +155,7 @@ def check_paths(paths: Sequence[Path | str]) -> Checking:
     from blueprint.check.read import read
 
     reading = read(paths)
-    outcome = validate(reading.manifests, SchemaPack.shipped())
+    outcome = validate([*reading.manifests, *reading.aside], SchemaPack.shipped())
     counts = reading.counts
     return Checking(
         Report.of([*reading.findings, *located(outcome.findings, reading.texts)]),
