@@ -120,13 +120,13 @@ def unknown_projects(graph: Graph) -> Iterator[Finding]:
 
 def project_denials(graph: Graph) -> Iterator[Finding]:
     """ARG107 to ARG110: the project refuses the repository, the destination, a kind or a namespace."""
-    projects = {manifest.ref.name: mapping(manifest.body.get("spec")) for manifest in graph.kind(PROJECT)}
+    projects = {manifest.ref.name: _Project(mapping(manifest.body.get("spec"))) for manifest in graph.kind(PROJECT)}
     if "globalProjects" in (config(graph) or ()):
         return  # what such projects allow is added to every other
     for application in applications(graph):
         project = projects.get(known(application.spec.get("project")))
         if project is not None:
-            yield from _repositories(application, project)
+            yield from _repositories(application, project.spec)
             yield from _destination(application, project)
             yield from _objects(graph, application, project)
 
@@ -166,17 +166,30 @@ def _same(url: str) -> str:
     return url.removesuffix(".git").removeprefix("ssh://")
 
 
-def _destination(application: Application, project: Body) -> Iterator[Finding]:
-    if application.cluster and not _reaches(project, application.destination, application.namespace or None):
+class _Project:
+    """An AppProject and what was asked of it before: many Applications ask the same."""
+
+    def __init__(self, spec: Body) -> None:
+        self.spec = spec
+        self._reached: dict[tuple[str, str, str | None], bool] = {}
+
+    def reaches(self, destination: Body, namespace: str | None) -> bool:
+        """Whether its destinations allow a cluster and namespace; True where the answer is not known."""
+        key = known(destination.get("server")), known(destination.get("name")), namespace
+        if key not in self._reached:
+            self._reached[key] = _reaches(self.spec, *key)
+        return self._reached[key]
+
+
+def _destination(application: Application, project: _Project) -> Iterator[Finding]:
+    if application.cluster and not project.reaches(application.destination, application.namespace or None):
         where = f"namespace {application.namespace} of " if application.namespace else ""
         message = f"project {_name(application)} does not allow {where}{application.cluster}"
         fix = "add it to destinations of the project"
         yield say("ARG108", application.manifest, message, "spec.destination", fix)
 
 
-def _reaches(project: Body, destination: Body, namespace: str | None) -> bool:
-    """Whether destinations of a project allow a cluster and namespace; True where the answer is not known."""
-    server, name = known(destination.get("server")), known(destination.get("name"))
+def _reaches(project: Body, server: str, name: str, namespace: str | None) -> bool:
     if server in _HERE or name in _HERE:
         server, name = _HERE
     found = False
@@ -204,10 +217,10 @@ def _takes(pattern: str, value: str) -> bool:
     return pattern == "*" or glob(pattern, value)
 
 
-def _objects(graph: Graph, application: Application, project: Body) -> Iterator[Finding]:
+def _objects(graph: Graph, application: Application, project: _Project) -> Iterator[Finding]:
     denied: set[tuple[str, str]] = set()
     outside: set[str] = set()
-    cluster = _reaches(project, application.destination, None)
+    cluster = project.reaches(application.destination, None)
     for manifest in graph.deliveries.objects(application):
         ref = manifest.ref
         resource = graph.resources.kind(ref.group, ref.kind)
@@ -216,7 +229,7 @@ def _objects(graph: Graph, application: Application, project: Body) -> Iterator[
         )
         if namespaced is None or placeholder(ref.namespace):
             continue
-        if not _permits(project, manifest, namespaced=namespaced):
+        if not _permits(project.spec, manifest, namespaced=namespaced):
             if (ref.group, ref.kind) not in denied:
                 denied.add((ref.group, ref.kind))
                 kind = f"{ref.kind}.{ref.group}" if ref.group else ref.kind
@@ -229,7 +242,7 @@ def _objects(graph: Graph, application: Application, project: Body) -> Iterator[
         namespace = ref.namespace or application.namespace
         if not (namespaced and namespace and cluster) or namespace in outside:
             continue
-        if not _reaches(project, application.destination, namespace):
+        if not project.reaches(application.destination, namespace):
             outside.add(namespace)
             message = (
                 f"project {_name(application)} does not allow the namespace {namespace}; "
