@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -143,18 +144,43 @@ class Measured:
         return bool(self.versions) and all(engine.version for engine in self.engines)
 
 
+class _Servers:
+    """The servers of a tree by namespace, so that a query need not look at all of them."""
+
+    def __init__(self, graph: Graph) -> None:
+        self._graph = graph
+        self._intervals: dict[int, float | None] = {}
+        by_namespace: dict[str, list[Engine]] = defaultdict(list)
+        for engine in engines(graph):
+            by_namespace[engine.manifest.ref.namespace].append(engine)
+        self.everywhere = self._measured(engines(graph))
+        self.of = {namespace: self._measured(here) for namespace, here in by_namespace.items()}
+
+    def _measured(self, found: Sequence[Engine]) -> Measured:
+        versions = tuple(dict.fromkeys(engine.version for engine in found if engine.version))
+        said = self._graph.versions.get("vllm", "")
+        return Measured(tuple(found), versions or ((said,) if said else ()))
+
+    def interval(self, of: Measured) -> float | None:
+        if id(of) not in self._intervals:
+            self._intervals[id(of)] = _interval(self._graph, of.engines)
+        return self._intervals[id(of)]
+
+
 def measured(graph: Graph, written: Written) -> Measured:
     """The vLLM servers that a query can mean: those of its namespace, or all where it has none of its own."""
-    everywhere = engines(graph)
-    here = [each for each in everywhere if each.manifest.ref.namespace == written.manifest.ref.namespace]
-    found = tuple(here or everywhere) if written.role in {"analysis", "scaler"} else tuple(everywhere)
-    versions = tuple(dict.fromkeys(engine.version for engine in found if engine.version))
-    said = graph.versions.get("vllm", "")
-    return Measured(found, versions or ((said,) if said else ()))
+    servers = graph.derived(_Servers)
+    if written.role in {"analysis", "scaler"}:
+        return servers.of.get(written.manifest.ref.namespace, servers.everywhere)
+    return servers.everywhere
 
 
-def scrape_interval(graph: Graph, of: Sequence[Engine]) -> float | None:
-    """The shortest time between two scrapes of these servers, in seconds; None where nothing says it."""
+def scrape_interval(graph: Graph, written: Written) -> float | None:
+    """The shortest time between two scrapes of the servers of a query, in seconds; None where nothing says it."""
+    return graph.derived(_Servers).interval(measured(graph, written))
+
+
+def _interval(graph: Graph, of: Sequence[Engine]) -> float | None:
     chosen: list[Monitor] = [monitor for engine in of for monitor in monitors_of(graph, engine.manifest)]
     if not chosen and len(monitors(graph)) == 1:
         chosen = list(monitors(graph))

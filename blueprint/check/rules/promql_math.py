@@ -82,7 +82,7 @@ def short_windows(graph: Graph) -> Iterator[Finding]:
         for each, above in promql.selects(written.tree) if written.tree else ():
             if not each.window or not each.metric.startswith("vllm:") or not set(_called(above[-1:])) & _RATES:
                 continue
-            interval = scrape_interval(graph, measured(graph, written).engines)
+            interval = scrape_interval(graph, written)
             if interval is None or each.window >= 2 * interval:
                 continue
             if each.window <= interval:
