@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import posixpath
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from blueprint.finding import Ref, Source
@@ -28,6 +28,7 @@ class Manifest:
     source: Source
     unknown: frozenset[Steps] = frozenset()
     root: str = ""
+    _ref: Ref | None = field(default=None, init=False, repr=False, compare=False)
 
     @property
     def folder(self) -> str:
@@ -52,7 +53,13 @@ class Manifest:
 
     @property
     def ref(self) -> Ref:
-        """The identity, with "" for what is missing or not a string."""
+        """The identity, with "" for what is missing or not a string; read once, for bodies do not change."""
+        if (ref := self._ref) is None:
+            ref = self._read_ref()
+            object.__setattr__(self, "_ref", ref)
+        return ref
+
+    def _read_ref(self) -> Ref:
         group, slash, _ = self.api_version.partition("/")
         metadata = self.body.get("metadata")
         meta = metadata if isinstance(metadata, dict) else {}
