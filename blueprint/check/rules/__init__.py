@@ -24,6 +24,7 @@ from blueprint.check.rules import (
     gatekeeper,
     hooks,
     images,
+    inference_pools,
     integrity,
     kueue_config,
     kueue_devices,
@@ -47,6 +48,7 @@ from blueprint.check.rules import (
     scaling,
     scaling_spec,
     tenancy,
+    traffic,
     upgrade,
     vllm_fit,
     vllm_flags,
@@ -102,6 +104,8 @@ _FAMILIES = (
     scaling_spec,
     monitors,
     collectors,
+    traffic,
+    inference_pools,
 )
 
 RULES: tuple[Rule, ...] = tuple(rule for family in _FAMILIES for rule in family.RULES)
