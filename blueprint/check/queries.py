@@ -42,6 +42,16 @@ class Written:
         """Its tree, None where it cannot be read."""
         return self.query.tree
 
+    @cached_property
+    def nodes(self) -> Sequence[tuple[promql.Node, tuple[promql.Node, ...]]]:
+        """Every node of its tree with those above it, the nearest last; most rules look at them."""
+        return tuple(promql.walk(self.tree)) if self.tree else ()
+
+    @cached_property
+    def selects(self) -> Sequence[tuple[promql.Select, tuple[promql.Node, ...]]]:
+        """Every selector with the nodes above it, the nearest last."""
+        return tuple((node, above) for node, above in self.nodes if isinstance(node, promql.Select))
+
     @property
     def acts(self) -> bool:
         """Whether something is done by it, and not only shown."""

@@ -200,7 +200,7 @@ def hash_not_scraped(graph: Graph) -> Iterator[Finding]:
     for rollout, _, written in _used(graph):
         if HASH_SERIES not in written.text or written.tree is None:
             continue
-        scraped = [select for select, _ in promql.selects(written.tree) if select.matcher(HASH_SERIES)]
+        scraped = [select for select, _ in written.selects if select.matcher(HASH_SERIES)]
         owner = rollout.workload or rollout.manifest
         found = [
             *monitors_of(graph, rollout.manifest),

@@ -39,7 +39,7 @@ def unreachable_limits(graph: Graph) -> Iterator[Finding]:
     for written in queries(graph):
         if written.tree is None or written.role == "dashboard":
             continue
-        for node, _ in promql.walk(written.tree):
+        for node, _ in written.nodes:
             if not isinstance(node, Binary) or node.op not in promql.COMPARISONS:
                 continue
             limit, within = promql.constant(node.right), value_range(graph, written, node.left)

@@ -36,7 +36,7 @@ def raw_counters(graph: Graph) -> Iterator[Finding]:
     for written in queries(graph):
         if written.tree is None or written.role in {"dashboard", "record"}:
             continue
-        for each, above in promql.selects(written.tree):
+        for each, above in written.selects:
             found = series(each.metric, measured(graph, written).versions)
             if found is None or not found.grows or set(_called(above)) & (_RATES | _OF_PRESENCE | _OF_GAUGES):
                 continue
@@ -65,7 +65,7 @@ def _beside(above: tuple[Node, ...], select: Select) -> bool:
 def rates_of_gauges(graph: Graph) -> Iterator[Finding]:
     """PQL302: rate or increase of a gauge, which takes each fall for a restart."""
     for written in queries(graph):
-        for each, above in promql.selects(written.tree) if written.tree else ():
+        for each, above in written.selects:
             found = series(each.metric, measured(graph, written).versions)
             used = [name for name in _called(above[-1:]) if name in _RATES]
             if found is None or found.type != "gauge" or not used:
@@ -79,7 +79,7 @@ def rates_of_gauges(graph: Graph) -> Iterator[Finding]:
 def short_windows(graph: Graph) -> Iterator[Finding]:
     """PQL303: a window in which there are not two samples."""
     for written in queries(graph):
-        for each, above in promql.selects(written.tree) if written.tree else ():
+        for each, above in written.selects:
             if not each.window or not each.metric.startswith("vllm:") or not set(_called(above[-1:])) & _RATES:
                 continue
             interval = scrape_interval(graph, written)
@@ -98,7 +98,7 @@ def short_windows(graph: Graph) -> Iterator[Finding]:
 def wrong_boundaries(graph: Graph) -> Iterator[Finding]:
     """PQL304: a value of le that is no boundary of this histogram, or is not written as one."""
     for written in queries(graph):
-        for each, _ in promql.selects(written.tree) if written.tree else ():
+        for each, _ in written.selects:
             value, of = each.value("le"), measured(graph, written)
             found = series(each.metric, of.versions) if value is not None else None
             if value is None or found is None or found.part != "bucket" or not found.buckets or value in {"+Inf", ""}:
@@ -161,7 +161,7 @@ def _all_buckets(found: Series, of: tuple[Engine, ...]) -> tuple[float, ...]:
 def quantiles(graph: Graph) -> Iterator[Finding]:
     """PQL305, PQL306, PQL307: histogram_quantile without le, without rate, or with a share that is none."""
     for written in queries(graph):
-        for node, above in promql.walk(written.tree) if written.tree else ():
+        for node, above in written.nodes:
             if not isinstance(node, Call) or node.function != "histogram_quantile" or len(node.args) != 2:
                 continue
             share, of = promql.constant(node.args[0]), node.args[1]
@@ -189,7 +189,7 @@ _PATTERN = re.compile(r"\.\*|\.\+|\\d|\[[^\]]+\]|^\d\.\.$|\w\|\w|^\^|\$$")
 def patterns_as_texts(graph: Graph) -> Iterator[Finding]:
     """PQL309: a pattern behind `=`, which compares texts."""
     for written in queries(graph):
-        for each, _ in promql.selects(written.tree) if written.tree else ():
+        for each, _ in written.selects:
             for matcher in each.matchers:
                 if matcher.op in {"=", "!="} and not matcher.filled and _PATTERN.search(matcher.value):
                     message = f'{matcher.label}{matcher.op}"{matcher.value}" compares texts, and this is a pattern'
@@ -200,7 +200,7 @@ def patterns_as_texts(graph: Graph) -> Iterator[Finding]:
 def labels_that_never_meet(graph: Graph) -> Iterator[Finding]:
     """PQL310: the two sides of an operation have different labels, so that no series finds another."""
     for written in queries(graph):
-        for node, _ in promql.walk(written.tree) if written.tree else ():
+        for node, _ in written.nodes:
             if (
                 not isinstance(node, Binary)
                 or node.op in {"or", "unless"}
@@ -223,7 +223,7 @@ def finished_is_not_successful(graph: Graph) -> Iterator[Finding]:
     for written in queries(graph):
         if written.tree is None or "vllm:request_success_total" not in written.text:
             continue
-        for each, above in promql.selects(written.tree):
+        for each, above in written.selects:
             divides = any(isinstance(node, Binary) and node.op == "/" for node in above)
             if each.metric == "vllm:request_success_total" and divides and not each.matcher("finished_reason"):
                 if "finished_reason" in written.text:
@@ -239,7 +239,7 @@ def reported_twice(graph: Graph) -> Iterator[Finding]:
     for written in queries(graph):
         if written.tree is None or not written.acts:
             continue
-        for each, above in promql.selects(written.tree):
+        for each, above in written.selects:
             added = any(isinstance(node, Aggregate) and node.op == "sum" for node in above)
             split = any(isinstance(node, Aggregate) and node.by and "reporter" in node.by for node in above)
             ratio = any(isinstance(node, Binary) and node.op == "/" for node in above)
@@ -258,7 +258,7 @@ def reported_twice(graph: Graph) -> Iterator[Finding]:
 def rates_of_sums(graph: Graph) -> Iterator[Finding]:
     """PQL314: the rate of a sum of counters: the restart of one is a fall of all."""
     for written in queries(graph):
-        for node, _ in promql.walk(written.tree) if written.tree else ():
+        for node, _ in written.nodes:
             if isinstance(node, Call) and node.function in _RATES and node.args and isinstance(node.args[0], Subquery):
                 inner = node.args[0].of
                 if isinstance(inner, Aggregate) and inner.op == "sum" and not _rated(inner):
@@ -279,7 +279,7 @@ def unequal_burns(graph: Graph) -> Iterator[Finding]:
         if written.role != "alert" or written.tree is None:
             continue
         found: dict[str, Mapping[str, float]] = {}
-        for node, above in promql.walk(written.tree):
+        for node, above in written.nodes:
             if isinstance(node, Binary) and node.op in {">", ">="} and isinstance(node.left, Select):
                 limit, name = promql.constant(node.right), node.left.metric
                 joined = all(isinstance(up, Binary) and up.op == "and" for up in above)
@@ -296,7 +296,7 @@ def unequal_burns(graph: Graph) -> Iterator[Finding]:
 def many_series_names(graph: Graph) -> Iterator[Finding]:
     """PQL316: a query over every series whose name matches a pattern."""
     for written in queries(graph):
-        for each, _ in promql.selects(written.tree) if written.tree else ():
+        for each, _ in written.selects:
             if not each.metric and written.acts:
                 message = "it selects by labels or by a pattern of names, and takes whatever there is"
                 yield remark("PQL316", written, message, "name the metric")

@@ -45,7 +45,7 @@ def unknown_metrics(graph: Graph) -> Iterator[Finding]:
         if written.tree is None:
             continue
         of = measured(graph, written)
-        chosen = list(dict.fromkeys(each.metric for each, _ in promql.selects(written.tree)))
+        chosen = list(dict.fromkeys(each.metric for each, _ in written.selects))
         for metric in chosen:
             gone = absent(metric, of.versions) if of.known else None
             if gone is not None and not _has_fallback(written.tree, metric):
@@ -90,7 +90,7 @@ def _has_fallback(tree: promql.Node, metric: str) -> bool:
 def unknown_in_family(graph: Graph) -> Iterator[Finding]:
     """PQL204: a name that looks like a component's metric and is none of them."""
     for written in queries(graph):
-        for each, _ in promql.selects(written.tree) if written.tree else ():
+        for each, _ in written.selects:
             family = family_of(each.metric)
             if family is None or not family.complete or series(each.metric) or platform_metric(each.metric):
                 continue
@@ -104,7 +104,7 @@ def unknown_labels(graph: Graph) -> Iterator[Finding]:
     if "*" in added:
         return
     for written in queries(graph):
-        for each, _ in promql.selects(written.tree) if written.tree else ():
+        for each, _ in written.selects:
             found = series(each.metric, measured(graph, written).versions) if each.metric.startswith(VLLM) else None
             if found is None or found.labels is None:
                 continue
@@ -139,7 +139,7 @@ def unserved_models(graph: Graph) -> Iterator[Finding]:
         if not names or not all(names):
             continue
         served = {name[0] for name in names}
-        for each, _ in promql.selects(written.tree):
+        for each, _ in written.selects:
             matcher = each.matcher("model_name")
             if not each.metric.startswith(VLLM) or matcher is None or matcher.filled or matcher.op not in {"=", "=~"}:
                 continue
@@ -165,7 +165,7 @@ def unrecorded(graph: Graph) -> Iterator[Finding]:
     recorded = {written.name for written in queries(graph) if written.role == "record"}
     families = {name.rpartition(":")[0] for name in recorded if ":" in name}
     for written in queries(graph):
-        for each, _ in promql.selects(written.tree) if written.tree else ():
+        for each, _ in written.selects:
             name = each.metric
             if ":" not in name or name.startswith(VLLM) or name in recorded or promql.FILLED in name:
                 continue
@@ -181,7 +181,7 @@ def exporter_labels(graph: Graph) -> Iterator[Finding]:
     if honoring is None:
         return
     for written in queries(graph):
-        for each, above in promql.selects(written.tree) if written.tree else ():
+        for each, above in written.selects:
             if not each.metric.startswith(("DCGM_FI_", "DCGM_EXP_")):
                 continue
             for label in _DCGM:
@@ -218,7 +218,7 @@ def object_labels(graph: Graph) -> Iterator[Finding]:
     if allowed is None:
         return
     for written in queries(graph):
-        for each, above in promql.selects(written.tree) if written.tree else ():
+        for each, above in written.selects:
             match = _OBJECT_LABELS.fullmatch(each.metric)
             if match is None:
                 continue

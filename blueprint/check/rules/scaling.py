@@ -156,9 +156,7 @@ def poor_signals(graph: Graph) -> Iterator[Finding]:
     """SCL207: CPU, memory or GPU utilisation of a model server, which say little about its load."""
     serving = {id(engine.manifest) for engine in engines(graph)}
     for _, written in _scaled(graph):
-        if written.tree and any(
-            each.metric.startswith("DCGM_FI_DEV_GPU_UTIL") for each, _ in promql.selects(written.tree)
-        ):
+        if written.tree and any(each.metric.startswith("DCGM_FI_DEV_GPU_UTIL") for each, _ in written.selects):
             message = "GPU utilisation is near 100 at low load and at high load: it is no signal for a model server"
             yield doubt("SCL207", written, message, "waiting or running requests, or the use of the cache")
     for scaler in scalers(graph):
