@@ -62,11 +62,11 @@ def _cluster(name: str, teams: int) -> dict[str, Any]:
         return [{"key": "nvidia.com/gpu", "value": value}]
 
     machine = {"cpu": 184, "memory": "1900Gi"}
-    racks = 2 * teams  # two nodes of eight GPUs for each team, a rack each
+    racks = (teams + 1) // 2  # of four nodes with eight GPUs each: at least two nodes for each team
     pools = [
-        {"name": "h100", "purpose": "training", "nodes": racks, **machine, "taints": taint("training"),
+        {"name": "h100", "purpose": "training", "nodes": 4 * racks, **machine, "taints": taint("training"),
          "gpus": {"product": "NVIDIA-H100-80GB-HBM3", "count": 8},
-         "racks": [{"block": f"b{rack // 8}", "rack": f"r{rack}", "nodes": 1} for rack in range(racks)]},
+         "racks": [{"block": f"b{rack // 8}", "rack": f"r{rack}", "nodes": 4} for rack in range(racks)]},
         {"name": "a100", "purpose": "serving", "nodes": 2 * teams, "cpu": 120, "memory": "960Gi",
          "taints": taint("serving"), "gpus": {"product": "NVIDIA-A100-SXM4-80GB", "count": 8}},
         {"name": "system", "purpose": "system", "nodes": 3, "cpu": 15, "memory": "60Gi"},
@@ -103,7 +103,7 @@ def _team(team: str, number: int, clusters: list[str]) -> Iterator[dict[str, Any
     yield _document("TrainingJob", f"{team}-sft", job | tuned)
     wide = {
         "api": "TrainJob", "nodes": 2, "gpus": 8, "cpu": 128, "memory": "1200Gi", "sharedMemory": "256Gi",
-        "placement": {"required": "block", "preferred": "rack"}, "priority": "low",
+        "placement": {"required": "rack", "preferred": "block"}, "priority": "low",
         "command": ["torchrun", "/opt/train/pretrain.py"],
         "datasets": [{"name": "corpus", "claim": "corpus", "path": "/data/corpus", "size": "4Ti"}],
         "checkpoint": {"size": "1Ti", "everySteps": 500, "grace": "10m"},

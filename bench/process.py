@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import statistics
 import subprocess
 import sys
@@ -59,19 +60,29 @@ def measure(
 ) -> Series:
     """Run a command, or a pipe of several, `runs` times; `before` prepares each run and is not measured.
 
+    There is one run more, the first, that does not count: it fills caches of the system and of Python.
+
     Raises Failed when a command exits with another code than 0, or after `limit` seconds.
     """
     samples = []
-    for run in range(runs):
+    for run in range(runs + 1):
         before(run)
         samples.append(_run(commands, cwd, limit))
-    return Series(tuple(samples))
+    return Series(tuple(samples[1:]))
+
+
+def _environment(cwd: Path) -> dict[str, str]:
+    """Our own, with a place where Python keeps compiled modules, as it does after an installation."""
+    kept = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    return kept | {"PYTHONPYCACHEPREFIX": str(cwd / "compiled")}
 
 
 def _run(commands: Sequence[Sequence[str]], cwd: Path, limit: int) -> Sample:
     out, err = cwd / "bench.out", cwd / "bench.err"
     launch = [sys.executable, "-I", "-S", _LAUNCHER, str(limit), str(out), str(err), json.dumps(commands)]
-    measured = subprocess.run(launch, cwd=cwd, capture_output=True, text=True, check=True)
+    measured = subprocess.run(
+        launch, cwd=cwd, env=_environment(cwd), capture_output=True, text=True, check=True, timeout=2 * limit
+    )
     wall, ended = json.loads(measured.stdout)
     for (code, _, _), command in zip(ended, commands, strict=True):
         if code:
