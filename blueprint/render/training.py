@@ -105,21 +105,28 @@ def topology_annotations(site: Site, job: TrainingJob, pool: NodePool) -> dict[s
     levels = site.cluster.spec.topology
     label = {"block": levels.block, "rack": levels.rack, "host": HOST}
     wish = job.spec.placement
+    # Inside the domain that it must take, Kueue packs as tightly as it can: a narrower preference is met by that.
+    preferred = wish.preferred if _wider(wish.preferred, wish.required) else None
     annotations: dict[str, str] = {}
-    grouped = wish.required is not None and (wish.group_size is not None or wish.preferred is not None)
-    if wish.required and not grouped:
+    if wish.required and wish.group_size is None and preferred is None:
         annotations[f"{TAS}-required-topology"] = label[wish.required]
-    if wish.required and grouped:
+    elif wish.required:
         annotations[f"{TAS}-slice-required-topology"] = label[wish.required]
         annotations[f"{TAS}-slice-size"] = str(wish.group_size or job.spec.nodes)
-    if wish.preferred:
-        annotations[f"{TAS}-preferred-topology"] = label[wish.preferred]
+    if preferred:
+        annotations[f"{TAS}-preferred-topology"] = label[preferred]
     elif not wish.required:
         annotations[f"{TAS}-unconstrained-topology"] = "true"
     together = job.spec.api == "PyTorchJob" and job.spec.nodes > 1 and (wish.required or wish.preferred)
     if together:
         annotations[f"{TAS}-group-name"] = "run"
     return annotations
+
+
+def _wider(level: str | None, than: str | None) -> bool:
+    """Whether a level of topology is given and holds more than another one, or there is no other."""
+    order = ("host", "rack", "block")
+    return level is not None and (than is None or order.index(level) > order.index(than))
 
 
 def _volumes(job: TrainingJob) -> list[Volume]:

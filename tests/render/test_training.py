@@ -45,6 +45,8 @@ def runtime_pod(world: World) -> dict[str, Any]:
                 "preferred-topology": "topology.blueprint/block",
             },
         ),
+        ("{required: block, preferred: rack}", {"required-topology": "topology.blueprint/block"}),
+        ("{required: rack, preferred: rack}", {"required-topology": "topology.blueprint/rack"}),
         (
             "{required: host, groupSize: 1, preferred: block}",
             {
