@@ -17,12 +17,13 @@ from blueprint.check.globs import glob
 from blueprint.check.graph import Graph, annotations_of
 from blueprint.check.shapes import Body, items, known, mapping, maps, text
 from blueprint.objects import Manifest
-from blueprint.sync import HOOK, WAVE
+from blueprint.sync import HOOK, WAVE, wave
 
 APPLICATION = "Application.argoproj.io"
 APPLICATION_SET = "ApplicationSet.argoproj.io"
 PROJECT = "AppProject.argoproj.io"
 CONFIG = "argocd-cm"
+_ORDERING = frozenset({WAVE, HOOK, "helm.sh/hook", "helm.sh/hook-weight"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,9 +156,10 @@ class Deliveries:
 
     def __init__(self, graph: Graph) -> None:
         self.applications = applications(graph)
+        self._manifests = graph.manifests
         self._folders: dict[str, list[Manifest]] = defaultdict(list)
         for manifest in graph.manifests:
-            self._folders[manifest.source.file.rpartition("/")[0]].append(manifest)
+            self._folders[manifest.folder].append(manifest)
         self._below: dict[str, list[str]] = defaultdict(list)
         for folder in self._folders:
             for above in _upwards(folder):
@@ -208,6 +210,24 @@ class Deliveries:
         return found
 
     @cached_property
+    def noted(self) -> Sequence[tuple[Manifest, Body]]:
+        """The objects with a wave or a hook, Helm's among them, and their annotations."""
+        found = []
+        for manifest in self._manifests:
+            notes = mapping(mapping(manifest.body.get("metadata")).get("annotations"))
+            if notes and not _ORDERING.isdisjoint(notes):
+                found.append((manifest, notes))
+        return found
+
+    @cached_property
+    def _waves(self) -> Mapping[int, int]:
+        return {id(manifest): wave(manifest.body) for manifest, _ in self.noted}
+
+    def wave(self, manifest: Manifest) -> int:
+        """The wave of an object of this tree."""
+        return self._waves.get(id(manifest), 0)
+
+    @cached_property
     def syncs(self) -> Sequence[Sync]:
         """Every group of objects that one sync applies, as far as the tree tells."""
         found = [
@@ -216,10 +236,10 @@ class Deliveries:
             if (objects := self.objects(application))
         ]
         owned = self.owners
-        for folder, manifests in self._folders.items():
-            loose = [manifest for manifest in manifests if id(manifest) not in owned]
-            if any(annotations_of(manifest.body).keys() & {WAVE, HOOK} for manifest in loose):
-                found.append(Sync(f"the folder {folder}" if folder else "these objects", loose, None))
+        noted = {manifest.folder for manifest, _ in self.noted if id(manifest) not in owned}
+        for folder in (folder for folder in self._folders if folder in noted):
+            loose = [manifest for manifest in self._folders[folder] if id(manifest) not in owned]
+            found.append(Sync(f"the folder {folder}" if folder else "these objects", loose, None))
         return found
 
     def together(self) -> list[set[str]]:

@@ -10,6 +10,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import pairwise, takewhile
 
 from blueprint.catalog.tables import table
+from blueprint.check.applications import Deliveries
 from blueprint.check.graph import Graph
 from blueprint.finding import Ref
 from blueprint.objects import Manifest
@@ -27,28 +28,30 @@ def graphs(
     *,
     closed: Collection[str] = (),
     versions: Mapping[str, str] | None = None,
-    together: Collection[Collection[str]] = (),
+    deliveries: Deliveries | None = None,
 ) -> list[Graph]:
     """One graph for each cluster or environment of a tree; a single one where no object stands in two folders.
 
-    Two folders that hold the same object belong to different clusters, unless they are listed `together` (two
-    Argo CD applications of one cluster, say). What lies outside of all such folders is shared: it is in every graph,
+    Two folders that hold the same object belong to different clusters, unless Argo CD's Applications in `deliveries`
+    bring both to one. What lies outside of all such folders is shared: it is in every graph,
     behind the object of the same identity that a cluster has of its own.
     """
-    folders = {m.source.file: tuple(m.source.file.split("/")[:-1]) for m in manifests}
-    splits = _splits(manifests, folders, [frozenset(group) for group in together])
+    folders = [manifest.folder for manifest in manifests]
+    splits = _splits(manifests, folders, deliveries)
     if not splits:
-        return [Graph(manifests, closed=closed, versions=versions)]
+        return [Graph(manifests, closed=closed, versions=versions, deliveries=deliveries)]
     parts: dict[_Folder, list[Manifest]] = defaultdict(list)
-    part_of: dict[_Folder, _Folder] = {folder: _part(folder, splits) for folder in set(folders.values())}
-    for manifest in manifests:
-        parts[part_of[folders[manifest.source.file]]].append(manifest)
+    part_of = {folder: _part(_steps(folder), splits) for folder in set(folders)}
+    for manifest, folder in zip(manifests, folders, strict=True):
+        parts[part_of[folder]].append(manifest)
     above = {part[:length] for part in parts for length in range(len(part))}
     leaves = [part for part in parts if part not in above]
     shared = sum(len(parts[part]) for part in parts if part in above)
     if shared * len(leaves) > _MOST_COPIES * len(manifests):
-        return [Graph(own, closed=closed, versions=versions, whole=False) for own in parts.values()]
-    return [Graph(_layered(leaf, parts), closed=closed, versions=versions) for leaf in leaves]
+        return [
+            Graph(own, closed=closed, versions=versions, whole=False, deliveries=deliveries) for own in parts.values()
+        ]
+    return [Graph(_layered(leaf, parts), closed=closed, versions=versions, deliveries=deliveries) for leaf in leaves]
 
 
 def _layered(leaf: _Folder, parts: Mapping[_Folder, list[Manifest]]) -> Iterator[Manifest]:
@@ -61,26 +64,33 @@ def _layered(leaf: _Folder, parts: Mapping[_Folder, list[Manifest]]) -> Iterator
         yield from fresh
 
 
+def _steps(folder: str) -> _Folder:
+    return tuple(folder.split("/")) if folder else ()
+
+
 def _splits(
-    manifests: Sequence[Manifest], folders: Mapping[str, _Folder], together: Sequence[frozenset[str]]
+    manifests: Sequence[Manifest], folders: Sequence[str], deliveries: Deliveries | None
 ) -> dict[_Folder, set[str]]:
     """Where the tree divides: a folder, and those of its subfolders that belong to different clusters."""
     shared = frozenset(table("generators")["shared_folders"])
-    places: dict[Ref, set[_Folder]] = defaultdict(set)
-    for manifest in manifests:
+    first: dict[Ref, str] = {}
+    places: dict[Ref, set[str]] = defaultdict(set)
+    for manifest, folder in zip(manifests, folders, strict=True):
         ref = manifest.ref
-        if ref.name and ref.kind not in _OFTEN_REPEATED:
-            places[ref].add(folders[manifest.source.file])
+        if first.setdefault(ref, folder) != folder and ref.name and ref.kind not in _OFTEN_REPEATED:
+            places[ref] |= {first[ref], folder}
     # Neighbours in order part at every fork of their paths: no need to compare each with each.
-    forks = {pair for found in places.values() if len(found) > 1 for pair in pairwise(sorted(found))}
+    forks = {pair for found in places.values() for pair in pairwise(sorted(found, key=_steps))}
+    together = deliveries.together() if forks and deliveries else []
     splits: dict[_Folder, set[str]] = defaultdict(set)
     for pair in forks:
-        if any("/".join(pair[0]) in group and "/".join(pair[1]) in group for group in together):
+        if any(pair[0] in group and pair[1] in group for group in together):
             continue
-        depth = sum(1 for _ in takewhile(lambda steps: steps[0] == steps[1], zip(*pair, strict=False)))
-        for folder in pair:
-            if len(folder) > depth and folder[depth] not in shared:
-                splits[folder[:depth]].add(folder[depth])
+        steps = _steps(pair[0]), _steps(pair[1])
+        depth = sum(1 for _ in takewhile(lambda each: each[0] == each[1], zip(*steps, strict=False)))
+        for path in steps:
+            if len(path) > depth and path[depth] not in shared:
+                splits[path[:depth]].add(path[depth])
     return splits
 
 

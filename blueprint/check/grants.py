@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
+from typing import Any
 
 from blueprint.catalog.tables import table
 from blueprint.check.graph import Graph
@@ -69,6 +70,7 @@ class Grants:
 
     def __init__(self, graph: Graph) -> None:
         self._graph = graph
+        self._writes: dict[tuple[int, bool], tuple[int, str, str] | None] = {}
 
     @cached_property
     def bindings(self) -> Sequence[Binding]:
@@ -107,6 +109,16 @@ class Grants:
         many = len(self.tenant_namespaces)
         return {subject: first for subject, first in found.items() if many < 2 or len(places[subject]) < many}
 
+    def writes(self, role: Manifest, *, in_namespace: bool) -> tuple[int, str, str] | None:
+        """The first rule of a role that lets its holders write what is protected: its position, what, and why.
+
+        A rule about everything is left out: it is a matter of its own.
+        """
+        key = id(role), in_namespace
+        if key not in self._writes:
+            self._writes[key] = _first_write(role, in_namespace=in_namespace)
+        return self._writes[key]
+
     def tenants_of(self, binding: Binding) -> list[Subject]:
         """Which of the subjects of a binding are tenants."""
         return [each for each in binding.subjects if each in self.tenants or self._lives_with_tenants(each)]
@@ -135,17 +147,34 @@ def built_in(name: str) -> bool:
     return name.startswith("system:") or name in table("protected")["built_in"]
 
 
+def _first_write(role: Manifest, *, in_namespace: bool) -> tuple[int, str, str] | None:
+    for index, rule in rules_of(role):
+        if "*" in words(rule, "resources") and "*" in words(rule, "apiGroups"):
+            continue
+        for what, why in protected(rule, in_namespace=in_namespace):
+            return index, what, why
+    return None
+
+
 def protected(rule: Body, *, in_namespace: bool) -> Iterator[tuple[str, str]]:
     """The protected resources that a rule lets its subjects write, each with the reason; one is enough to tell."""
-    for row in table("protected")["resources"]:
-        if in_namespace and not row.get("namespaced"):
-            continue
-        verbs = row.get("verbs") or ["create", "update", "patch", "delete"]
-        resource = row["resource"]
-        if resource == "*":
-            hit = row["group"] in words(rule, "apiGroups") and bool(WRITES & set(words(rule, "verbs")))
-        else:
-            hit = any(allows(rule, verb, row["group"], resource) for verb in verbs)
+    verbs, groups = frozenset(words(rule, "verbs")), words(rule, "apiGroups")
+    if not verbs & WRITES or (items(rule.get("resourceNames"))):
+        return
+    for row in _protected(tuple(groups), in_namespace):
+        asked = row.get("verbs") or ("create", "update", "patch", "delete")
+        name, group = row["resource"], row["group"]
+        hit = name == "*" or any(allows(rule, verb, group, name) for verb in asked)
         if hit:
-            name = f"{resource}.{row['group']}" if row["group"] else resource
-            yield name, row["why"]
+            yield f"{name}.{group}" if group else name, row["why"]
+
+
+@lru_cache(maxsize=1 << 10)
+def _protected(groups: tuple[str, ...], in_namespace: bool) -> tuple[Mapping[str, Any], ...]:
+    """The rows about resources of some groups."""
+    return tuple(
+        row
+        for row in table("protected")["resources"]
+        if (row.get("namespaced") or not in_namespace)
+        and (row["group"] in groups or ("*" in groups and row["resource"] != "*"))
+    )

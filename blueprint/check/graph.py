@@ -30,8 +30,7 @@ _T = TypeVar("_T")
 
 def kind_of(manifest: Manifest) -> str:
     """`Kind.group`, or `Kind` alone for the core group: how rules and tables name kinds."""
-    group, slash, _ = manifest.api_version.partition("/")
-    return f"{manifest.kind}.{group}" if slash else manifest.kind
+    return kind_name(manifest.ref)
 
 
 def kind_name(ref: Ref) -> str:
@@ -46,7 +45,7 @@ class Graph:
 
     `closed` are kinds (`Kind.group`, or `*`) of which the tree is said to hold every object. `versions` are the
     versions of Kubernetes and of components where they are known. `whole` tells that nothing is left out of this
-    graph that could belong to its cluster.
+    graph that could belong to its cluster. `deliveries` are those of the tree that this is a part of.
     """
 
     def __init__(
@@ -56,6 +55,7 @@ class Graph:
         closed: Collection[str] = (),
         versions: Mapping[str, str] | None = None,
         whole: bool = True,
+        deliveries: Deliveries | None = None,
     ) -> None:
         everything = tuple(manifests)
         self.aside = tuple(manifest for manifest in everything if aside(manifest))
@@ -63,6 +63,7 @@ class Graph:
         self.said_closed = frozenset(closed)
         self.versions: Mapping[str, str] = versions or {}
         self.whole = whole
+        self._of_tree = deliveries
         self._derived: dict[object, Any] = {}
         self._kinds: dict[str, list[Manifest]] = defaultdict(list)
         for manifest in self.manifests:
@@ -196,7 +197,7 @@ class Graph:
         """Which objects Argo CD's Applications of this tree apply."""
         from blueprint.check.applications import Deliveries
 
-        return Deliveries(self)
+        return self._of_tree or Deliveries(self)
 
     @cached_property
     def grants(self) -> Grants:

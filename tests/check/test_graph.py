@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from blueprint.check.applications import Deliveries
 from blueprint.check.clusters import graphs
 from blueprint.check.graph import Graph, kind_of, selects
 from blueprint.finding import Ref, Source
@@ -108,10 +109,16 @@ def test_an_overlay_goes_before_its_base() -> None:
         assert len(graph.kind("Deployment.apps")) == 1
 
 
-def test_folders_said_to_be_together_are_one_cluster() -> None:
+def test_folders_of_one_destination_are_one_cluster() -> None:
     tree = [make("ConfigMap", "x", "n", "one/x.yaml"), make("ConfigMap", "x", "n", "two/x.yaml")]
     assert len(graphs(tree)) == 2
-    assert len(graphs(tree, together=[["one", "two"]])) == 1
+    apps = [
+        make(
+            "Application", f, "argocd", "apps.yaml", "argoproj.io/v1alpha1", source={"path": f}, destination={"name": c}
+        )
+        for f, c in (("one", "prod"), ("two", "prod"))
+    ]
+    assert len(graphs([*tree, *apps], deliveries=Deliveries(Graph([*tree, *apps])))) == 1
 
 
 def test_a_namespace_in_every_folder_divides_nothing() -> None:

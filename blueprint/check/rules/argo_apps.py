@@ -219,31 +219,31 @@ def _takes(pattern: str, value: str) -> bool:
 
 def _objects(graph: Graph, application: Application, project: _Project) -> Iterator[Finding]:
     denied: set[tuple[str, str]] = set()
-    outside: set[str] = set()
+    reached: dict[str, bool] = {}
+    permitted: dict[tuple[str, str, str], bool] = {}
     cluster = project.reaches(application.destination, None)
     for manifest in graph.deliveries.objects(application):
         ref = manifest.ref
         resource = graph.resources.kind(ref.group, ref.kind)
-        namespaced = (
-            resource.namespaced if resource else ("namespace" in mapping(manifest.body.get("metadata")) or None)
-        )
+        namespaced = resource.namespaced if resource else bool(ref.namespace) or None
         if namespaced is None or placeholder(ref.namespace):
             continue
-        if not _permits(project.spec, manifest, namespaced=namespaced):
+        key = ref.group, ref.kind, "" if namespaced else ref.name
+        if key not in permitted:
+            permitted[key] = _permits(project.spec, manifest, namespaced=namespaced)
+        if not permitted[key]:
             if (ref.group, ref.kind) not in denied:
                 denied.add((ref.group, ref.kind))
                 kind = f"{ref.kind}.{ref.group}" if ref.group else ref.kind
-                message = (
-                    f"project {_name(application)} does not allow {kind}; Application {application.name} applies it"
-                )
+                message = f"project {_name(application)} does not allow {kind} (Application {application.name})"
                 which = "namespaceResourceWhitelist" if namespaced else "clusterResourceWhitelist"
                 yield say("ARG109", manifest, message, "kind", f"add it to {which} of the project")
             continue
         namespace = ref.namespace or application.namespace
-        if not (namespaced and namespace and cluster) or namespace in outside:
+        if not (namespaced and namespace and cluster) or namespace in reached:
             continue
-        if not project.reaches(application.destination, namespace):
-            outside.add(namespace)
+        reached[namespace] = project.reaches(application.destination, namespace)
+        if not reached[namespace]:
             message = (
                 f"project {_name(application)} does not allow the namespace {namespace}; "
                 f"Application {application.name} writes to it"

@@ -6,7 +6,7 @@ docs/operator-manual/high_availability.md; argo-cd issues 14486 (status of 3,000
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterator
 
 import orjson
@@ -14,10 +14,9 @@ import orjson
 from blueprint.catalog.gating import options
 from blueprint.check.applications import Application, applications, config, sync_options
 from blueprint.check.graph import Graph, annotations_of, kind_of
-from blueprint.check.references import shared
 from blueprint.check.rules.say import note, say, warn
 from blueprint.check.shapes import known, mapping
-from blueprint.finding import Confidence, Finding, Severity
+from blueprint.finding import Confidence, Finding, Ref, Severity
 from blueprint.objects import Manifest
 
 OBJECTS, MANY_OBJECTS, BYTES = 1_000, 2_500, 8 * 2**20
@@ -29,22 +28,18 @@ REPOSITORY_USERS = 10
 
 def owned_twice(graph: Graph) -> Iterator[Finding]:
     """REF103: an object in the folders of two Applications of one cluster."""
-    owners = graph.deliveries.owners
-    first = {key: found[0] for key, found in owners.items()}
-
-    def place(manifest: Manifest) -> tuple[str, str] | None:
-        application = first.get(id(manifest))
-        return (application.cluster, application.name) if application and application.cluster else None
-
-    yield from shared(graph.manifests, place)
-    for manifest in graph.manifests:
-        found = [each for each in owners.get(id(manifest), ()) if each.cluster]
-        clusters = Counter(each.cluster for each in found)
-        for cluster, count in clusters.items():
-            if count > 1:
-                names = " and ".join(sorted({each.name for each in found if each.cluster == cluster}))
-                message = f"{manifest.ref} is in the folders of the applications {names} of cluster {cluster}"
-                yield say("REF103", manifest, message, "", "leave it to one application")
+    first: dict[tuple[str, Ref], tuple[Application, Manifest]] = {}
+    for application in graph.deliveries.applications:
+        if not application.cluster:
+            continue
+        for manifest in graph.deliveries.objects(application):
+            ref = manifest.ref
+            owner, other = first.setdefault((application.cluster, ref), (application, manifest))
+            if owner is application or not ref.name:
+                continue
+            there = "" if other is manifest else f" (in {other.source})"
+            message = f"{ref} is applied by the applications {owner.name}{there} and {application.name} of one cluster"
+            yield say("REF103", manifest, message, "", "leave it to one application")
 
 
 def too_large(graph: Graph) -> Iterator[Finding]:

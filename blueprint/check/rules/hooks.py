@@ -11,7 +11,7 @@ from blueprint.catalog.gating import stalls
 from blueprint.catalog.references import references
 from blueprint.check.graph import Graph, annotations_of
 from blueprint.check.rules.say import say, warn
-from blueprint.check.shapes import mapping, placeholder
+from blueprint.check.shapes import mapping, placeholder, text
 from blueprint.finding import Finding
 from blueprint.objects import Manifest
 from blueprint.sync import HOOK
@@ -22,8 +22,8 @@ _POLICIES = ("HookSucceeded", "HookFailed", "BeforeHookCreation")
 _NEEDED = ("ConfigMap", "Secret", "ServiceAccount", "PersistentVolumeClaim")
 
 
-def _words(text: str) -> list[str]:
-    return [word.strip() for word in text.split(",")]
+def _words(written: str) -> list[str]:
+    return [word.strip() for word in written.split(",")]
 
 
 def _path(key: str) -> str:
@@ -32,9 +32,9 @@ def _path(key: str) -> str:
 
 def hooks(graph: Graph) -> Iterator[Finding]:
     """WAV204 to WAV207 and WAV212, for every object with a hook annotation."""
-    for manifest in graph.manifests:
-        notes = annotations_of(manifest.body)
-        if HOOK not in notes or placeholder(notes[HOOK]):
+    for manifest, written in graph.deliveries.noted:
+        notes = {key: text(value) for key, value in written.items()}
+        if not notes.get(HOOK) or placeholder(notes[HOOK]):
             continue
         phases = [word for word in _words(notes[HOOK]) if word in _PHASES]
         unknown = [word for word in _words(notes[HOOK]) if word not in _PHASES]
@@ -65,10 +65,11 @@ def _running(manifest: Manifest, phases: list[str]) -> Iterator[Finding]:
 
 def hooks_before_their_needs(graph: Graph) -> Iterator[Finding]:
     """WAV206: a PreSync hook that uses what the Sync phase of the same sync makes; at first it is not there."""
-    for sync in graph.deliveries.syncs:
+    early = {id(m) for m, notes in graph.deliveries.noted if "PreSync" in _words(text(notes.get(HOOK)))}
+    for sync in graph.deliveries.syncs if early else ():
         by_ref = {manifest.ref: manifest for manifest in sync.objects}
         for manifest in sync.objects:
-            if "PreSync" not in _words(annotations_of(manifest.body).get(HOOK, "")):
+            if id(manifest) not in early:
                 continue
             for reference in references(manifest):
                 needed = by_ref.get(reference.target)

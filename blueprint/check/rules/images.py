@@ -6,7 +6,7 @@ Sources: github.com/distribution/reference v0.6.0; kubernetes.io docs/concepts/c
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from blueprint.catalog.tables import table
 from blueprint.catalog.versions import version
@@ -22,7 +22,19 @@ _TO_BE_FILLED = re.compile(r"[A-Z][A-Z0-9_]*|.*[<>$%].*|.*\b(?:REPLACE|CHANGE|YO
 """Texts that a person or a tool is meant to replace: IMAGE, <registry>/app."""
 
 
-def _images(graph: Graph) -> Iterator[tuple[Manifest, PodTemplate, str, Body, Image]]:
+_Used = tuple[Manifest, PodTemplate, str, Body, Image]
+"""An object, its pod, the path to a container, the container, and its image."""
+
+
+def _read(graph: Graph) -> Sequence[_Used]:
+    return list(_all(graph))
+
+
+def _images(graph: Graph) -> Sequence[_Used]:
+    return graph.derived(_read)
+
+
+def _all(graph: Graph) -> Iterator[_Used]:
     for manifest, pod in graph.pods:
         for path, container in containers(pod.spec):
             name = text(container.get("image"))

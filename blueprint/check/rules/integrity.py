@@ -132,8 +132,10 @@ def ghosts(graph: Graph) -> Iterator[Finding]:
 def policies_with_their_engine(graph: Graph) -> Iterator[Finding]:
     """WAV209: policies in the wave of their engine, or before it."""
     engines = [row for row in table("ghosts")["components"] if row.get("judges")]
-    for sync in graph.deliveries.syncs:
-        for row in engines:
+    pods = [(m, pod) for m, pod in graph.pods if m.kind == "Deployment"]
+    here = [row for row in engines if _controller(pods, row["images"])]
+    for sync in graph.deliveries.syncs if here else ():
+        for row in here:
             engine = _controller(((m, pod) for m in sync.objects for pod in pod_templates(m)), row["images"])
             kinds = {kind for kinds in row["needs"] for kind in kinds}
             early = engine and [m for m in sync.objects if kind_of(m) in kinds and wave(m.body) <= wave(engine.body)]

@@ -68,6 +68,8 @@ def powers(graph: Graph) -> Iterator[Finding]:
 
 
 def _power(rule: dict[str, object], row: dict[str, str]) -> bool:
+    if not {row["verb"], "*"} & set(words(rule, "verbs")):
+        return False
     if row["resource"] != "*":
         return allows(rule, row["verb"], row["group"], row["resource"])
     named = bool(items(rule.get("resourceNames")))
@@ -172,14 +174,11 @@ def tenants_write(graph: Graph) -> Iterator[Finding]:
         inside = not binding.everywhere
         if inside and binding.manifest.ref.namespace not in grants.tenant_namespaces:
             continue
-        for _, rule in rules_of(binding.role):
-            everything = "*" in words(rule, "resources") and "*" in words(rule, "apiGroups")  # RBA101
-            found = None if everything else next(protected(rule, in_namespace=inside), None)
-            if found:
-                where = f" in {binding.manifest.ref.namespace}" if inside else ""
-                message = f"{shown(tenants[0])} may write {found[0]}{where} by {binding.role.ref}: {found[1]}"
-                yield say("RBA106", binding.manifest, message, "roleRef", f"take {found[0]} out of the role")
-                break
+        found = grants.writes(binding.role, in_namespace=inside)
+        if found:
+            where = f" in {binding.manifest.ref.namespace}" if inside else ""
+            message = f"{shown(tenants[0])} may write {found[1]}{where} by {binding.role.ref}: {found[2]}"
+            yield say("RBA106", binding.manifest, message, "roleRef", f"take {found[1]} out of the role")
 
 
 def tenant_roles(graph: Graph) -> Iterator[Finding]:
@@ -188,12 +187,10 @@ def tenant_roles(graph: Graph) -> Iterator[Finding]:
     for role in graph.kind(f"Role.{RBAC}", f"ClusterRole.{RBAC}"):
         if id(role) in bound or "tenant" not in _WORD.findall(role.ref.name):
             continue
-        for index, rule in rules_of(role):
-            found = next(protected(rule, in_namespace=True), None)
-            if found:
-                message = f"by its name a role for tenants; it lets them write {found[0]}: {found[1]}"
-                yield say("RBA106", role, message, f"rules[{index}]", f"take {found[0]} out of the role")
-                break
+        found = graph.grants.writes(role, in_namespace=True)
+        if found:
+            message = f"by its name a role for tenants; it lets them write {found[1]}: {found[2]}"
+            yield say("RBA106", role, message, f"rules[{found[0]}]", f"take {found[1]} out of the role")
 
 
 _WORD = re.compile(r"[a-z0-9]+")

@@ -38,25 +38,35 @@ def api_versions(graph: Graph) -> Iterator[Finding]:
     """UPG101, UPG102, UPG103: versions that the target serves no more, not yet, or only when told to."""
     name = target(graph)
     goal = release(name)
-    kinds = {(m.api_version, m.kind) for m in graph.manifests}
-    known = {key: found for key in kinds if (found := lifecycle(*key))}
-    for manifest in graph.manifests:
-        life = known.get((manifest.api_version, manifest.kind))
-        if life is None or goal is None:
-            continue
-        removed, introduced = release(life.removed), release(life.introduced)
-        what = f"{manifest.api_version} {manifest.kind}"
-        if removed and removed <= goal:
-            fix = f"use {life.replacement}" if life.replacement else "see what replaced it"
-            message = f"{what} is served until {life.removed}, and the target is Kubernetes {name}"
-            yield say("UPG101", manifest, message, "apiVersion", fix)
-        elif introduced and introduced > goal:
-            message = f"{what} is served from {life.introduced} on, and the target is Kubernetes {name}"
-            yield say("UPG102", manifest, message, "apiVersion", "use an older version, or another way")
-        elif off_by_default(manifest.api_version, name):
-            message = f"{manifest.api_version} is off unless the API server is started with --runtime-config for it"
-            fix = f"use {life.replacement}" if life.replacement else "switch it on, with its feature gate"
-            yield warn("UPG103", manifest, message, "apiVersion", fix)
+    said: dict[tuple[str, str], tuple[str, str, str] | None] = {}
+    for manifest in graph.manifests if goal else ():
+        key = manifest.api_version, manifest.kind
+        if key not in said:
+            said[key] = _trouble(*key, name)
+        trouble = said[key]
+        if trouble is not None:
+            code, message, fix = trouble
+            severity = Severity.WARNING if code == "UPG103" else Severity.ERROR
+            yield say(code, manifest, message, "apiVersion", fix, severity)
+
+
+def _trouble(api_version: str, kind: str, name: str) -> tuple[str, str, str] | None:
+    """What is wrong with a kind in one version on a release: the code, the message and the fix."""
+    life, goal = lifecycle(api_version, kind), release(name)
+    if life is None or goal is None:
+        return None
+    removed, introduced = release(life.removed), release(life.introduced)
+    newer = f"use {life.replacement}" if life.replacement else ""
+    if removed and removed <= goal:
+        message = f"{api_version} {kind} is served until {life.removed}, and the target is Kubernetes {name}"
+        return "UPG101", message, newer or "see what replaced it"
+    if introduced and introduced > goal:
+        message = f"{api_version} {kind} is served from {life.introduced} on, and the target is Kubernetes {name}"
+        return "UPG102", message, "use an older version, or another way"
+    if off_by_default(api_version, name):
+        message = f"{api_version} is off unless the API server is started with --runtime-config for it"
+        return "UPG103", message, newer or "switch it on, with its feature gate"
+    return None
 
 
 def dead_annotations(graph: Graph) -> Iterator[Finding]:

@@ -14,7 +14,7 @@ from blueprint.catalog.gating import Gate, Gates, maker, reconciled, stalls
 from blueprint.catalog.references import references
 from blueprint.catalog.tables import table
 from blueprint.check.applications import APPLICATION, Application, Sync, health_scripts, sync_options
-from blueprint.check.graph import Graph, annotations_of, kind_of
+from blueprint.check.graph import Graph, kind_of
 from blueprint.check.rules.say import note, say
 from blueprint.check.shapes import known, mapping, maps, placeholder, text
 from blueprint.finding import Confidence, Finding, Ref, Severity
@@ -25,8 +25,7 @@ from blueprint.sync import HOOK, WAVE, Step, Verdict, parse_wave, simulate, wave
 def unreadable_waves(graph: Graph) -> Iterator[Finding]:
     """WAV201: a wave that is no whole number in quotes counts as 0, in silence."""
     path = f'metadata.annotations["{WAVE}"]'
-    for manifest in graph.manifests:
-        notes = mapping(mapping(manifest.body.get("metadata")).get("annotations"))
+    for manifest, notes in graph.deliveries.noted:
         value = notes.get(WAVE)
         if value is not None and not placeholder(value) and parse_wave(value) is None:
             message = f"wave {value!r} is not read: Argo CD puts the object into wave 0"
@@ -37,8 +36,10 @@ def open_and_hanging_waves(graph: Graph) -> Iterator[Finding]:
     """WAV103, WAV105: a wave that the next one does not wait for, or waits for without end."""
     scripts, complete = health_scripts(graph)
     gates = Gates(checked_kinds() | scripts, active=reconciled())
+    hooks = {id(manifest) for manifest, notes in graph.deliveries.noted if HOOK in notes}
+    hooked = {id(sync) for sync in graph.deliveries.syncs if any(id(each) in hooks for each in sync.objects)}
     for sync in graph.deliveries.syncs:
-        if len({wave(manifest.body) for manifest in sync.objects}) == 1 and not _hooks(sync.objects):
+        if len({graph.deliveries.wave(m) for m in sync.objects}) == 1 and id(sync) not in hooked:
             continue
         steps = simulate(sync.objects, gates, stalled=_stalls)
         for step, following in pairwise(steps):
@@ -46,10 +47,6 @@ def open_and_hanging_waves(graph: Graph) -> Iterator[Finding]:
                 yield from _hanging(sync, step, following)
             elif step.verdict is Verdict.OPEN:
                 yield from _open(graph, sync, step, following, gates, sure=complete)
-
-
-def _hooks(objects: Sequence[Manifest]) -> bool:
-    return any(HOOK in annotations_of(manifest.body) for manifest in objects)
 
 
 def _stalls(manifest: Manifest) -> str:
@@ -96,8 +93,9 @@ def _wave(step: Step) -> str:
 def applications_in_waves(graph: Graph) -> Iterator[Finding]:
     """WAV108, WAV213: Applications in waves, which nothing makes wait for each other."""
     scripts, complete = health_scripts(graph)
+    applications = {id(manifest) for manifest in graph.kind(APPLICATION)}
     for sync in graph.deliveries.syncs:
-        children = [manifest for manifest in sync.objects if kind_of(manifest) == APPLICATION]
+        children = [manifest for manifest in sync.objects if id(manifest) in applications]
         waves = sorted({wave(manifest.body) for manifest in children})
         if len(waves) < 2:
             continue
@@ -111,7 +109,8 @@ def applications_in_waves(graph: Graph) -> Iterator[Finding]:
             sureness = Confidence.CERTAIN if complete else Confidence.LIKELY
             yield say("WAV108", later, message, f'metadata.annotations["{WAVE}"]', fix, confidence=sureness)
             continue
-        free = [each for each in graph.deliveries.applications if each.manifest in children and _moves_by_itself(each)]
+        ours = {id(manifest) for manifest in children}
+        free = [each for each in graph.deliveries.applications if id(each.manifest) in ours and _moves_by_itself(each)]
         if len(free) > 1 and not _independent(graph, free):
             message = (
                 f"the waves of {len(free)} Applications order their first sync only: each syncs itself when its folder "
@@ -191,27 +190,33 @@ def namespaces_made_later(graph: Graph) -> Iterator[Finding]:
     makers = {row["kind"] for row in table("generators")["namespace_makers"]}
     deliveries = graph.deliveries
     places: dict[tuple[str, str, str], tuple[Manifest, Application]] = {}
-    for application in deliveries.applications:
-        for manifest in deliveries.objects(application):
-            if kind_of(manifest) in makers | {"Namespace"}:
-                places.setdefault((*_siblings(application), manifest.ref.name), (manifest, application))
-    for application in deliveries.applications:
+    waves = {deliveries.wave(application.manifest) for application in deliveries.applications}
+    for made in graph.kind("Namespace", *makers) if len(waves) > 1 else ():
+        for application in deliveries.owners.get(id(made), ()):
+            places.setdefault((*_siblings(application), made.ref.name), (made, application))
+    for application in deliveries.applications if places else ():
         said: set[str] = set()
+        early = deliveries.wave(application.manifest)
         for manifest in deliveries.objects(application):
             namespace = manifest.ref.namespace
-            made, other = places.get((*_siblings(application), namespace), (None, application))
-            creates = "CreateNamespace=true" in application.options and namespace == application.namespace
-            early, late = wave(application.manifest.body), wave(other.manifest.body)
-            if made is None or other is application or late <= early or creates or namespace in said:
+            if not namespace or namespace in said:
                 continue
             said.add(namespace)
+            found = places.get((*_siblings(application), namespace))
+            creates = "CreateNamespace=true" in application.options and namespace == application.namespace
+            if found is None or found[1] is application or creates:
+                continue
+            late = deliveries.wave(found[1].manifest)
+            if late <= early:
+                continue
             message = (
                 f"a circle: {manifest.ref} of Application {application.name} (wave {early}) needs the namespace "
-                f"{namespace}, which {made.ref} of Application {other.name} makes, and that is of wave {late}"
+                f"{namespace}, which {found[0].ref} of Application {found[1].name} makes, and that is of wave {late}"
             )
             yield say("WAV203", manifest, message, "metadata.namespace", "make the namespace in an earlier wave")
-    for sync in graph.deliveries.syncs:
-        yield from _made_in_a_later_wave(sync, makers)
+    if graph.kind(*makers):
+        for sync in graph.deliveries.syncs:
+            yield from _made_in_a_later_wave(sync, makers)
 
 
 def _siblings(application: Application) -> tuple[str, str]:
@@ -236,11 +241,12 @@ def _made_in_a_later_wave(sync: Sync, makers: set[str]) -> Iterator[Finding]:
 
 def constraints_before_templates(graph: Graph) -> Iterator[Finding]:
     """WAV208: an object of a CRD that a controller makes, without a later wave and the leave to skip the dry run."""
-    for sync in graph.deliveries.syncs:
+    templates = {id(manifest) for manifest in graph.kind("ConstraintTemplate.templates.gatekeeper.sh")}
+    for sync in graph.deliveries.syncs if templates else ():
         option = "SkipDryRunOnMissingResource=true"
         everywhere = sync.application is not None and option in sync.application.options
-        made = {manifest.ref: manifest for manifest in sync.objects}
-        for manifest in sync.objects:
+        made = {manifest.ref: manifest for manifest in sync.objects if id(manifest) in templates}
+        for manifest in sync.objects if made else ():
             source = maker(manifest.ref)
             template = made.get(source) if source else None
             if template is None:
