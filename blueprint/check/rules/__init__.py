@@ -121,7 +121,7 @@ def across(
     """Every rule on every cluster of a tree, and those that ask about the tree; the same finding comes only once."""
     seen: set[Finding] = set()
     whole = Graph(manifests, closed=closed, versions=versions)
-    parts = graphs(manifests, closed=closed, versions=versions, together=whole.deliveries.together())
+    parts = graphs(manifests, closed=closed, versions=versions, deliveries=whole.deliveries)
     runs = [(rule, whole) for rule in TREE] + [(rule, part) for part in parts for rule in RULES]
     for rule, graph in runs:
         for finding in rule(graph):
