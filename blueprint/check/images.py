@@ -44,12 +44,13 @@ def image(text: str) -> Image:
 
 
 def _problem(text: str) -> str:
-    name = text.partition("@")[0]
     if "://" in text:
         return "an image has no scheme"
     if any(letter.isspace() for letter in text):
         return "an image has no blanks"
-    if name.rpartition("/")[2].partition(":")[0] != name.rpartition("/")[2].partition(":")[0].lower():
+    parts = text.partition("@")[0].split("/")
+    path = parts[1:] if len(parts) > 1 and set(parts[0]) & set(".:") else parts
+    if any(each.partition(":")[0] != each.partition(":")[0].lower() for each in path):
         return "the repository must be lower-case"
     if "@" in text:
         return "the digest must be an algorithm, a colon and hexadecimal digits, as sha256:<64 digits>"
