@@ -12,7 +12,7 @@ import sys
 import time
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -20,6 +20,9 @@ from blueprint import __version__
 from blueprint.errors import BlueprintError, EnvironmentLacks, UsageError
 from blueprint.finding import Report
 from blueprint.report import Application, Changes, Totals
+
+if TYPE_CHECKING:
+    from blueprint.pipeline import Checking
 
 app = typer.Typer(
     add_completion=False,
@@ -83,7 +86,28 @@ def render(
 @app.command()
 def check(
     paths: Annotated[
-        list[str] | None, typer.Argument(help="Files and folders of YAML or JSON; - is the input.")
+        list[str] | None,
+        typer.Argument(help="Files and folders of YAML or JSON, or REVISION:PATH of Git; - is the input."),
+    ] = None,
+    select: Annotated[
+        list[str] | None, typer.Option("--select", metavar="CODE", help="Only rules whose code starts so.")
+    ] = None,
+    ignore: Annotated[
+        list[str] | None, typer.Option("--ignore", metavar="CODE", help="Not the rules whose code starts so.")
+    ] = None,
+    rev: Annotated[str | None, typer.Option("--rev", help="Read the paths in this revision of Git.")] = None,
+    closed: Annotated[
+        bool, typer.Option("--closed", help="The tree holds everything: what it does not hold is missing.")
+    ] = False,
+    plain: Annotated[bool, typer.Option("--plain", help="Build no Kustomize roots and no Helm charts.")] = False,
+    baseline: Annotated[
+        Path | None, typer.Option("--baseline", metavar="FILE", help="Tell only findings that are not in this file.")
+    ] = None,
+    write_baseline: Annotated[
+        bool, typer.Option("--write-baseline", help="Write today's findings into the baseline.")
+    ] = False,
+    config: Annotated[
+        Path | None, typer.Option("--config", metavar="FILE", help="The configuration [default: blueprint.yaml].")
     ] = None,
     output: Format = Output.TEXT,
 ) -> None:
@@ -91,14 +115,24 @@ def check(
     from blueprint.pipeline import check_paths
 
     started = time.monotonic()
-    result = check_paths(paths or ["."])
+    result = check_paths(
+        paths or ["."],
+        config=config,
+        rev=rev,
+        build=not plain,
+        closed=closed,
+        select=_listed(select),
+        ignore=_listed(ignore),
+        baseline=baseline,
+        write_baseline=write_baseline,
+    )
     if output is Output.JSON:
         _write_json(result.report, result.totals)
     elif output is not Output.TEXT:
         _write_as(output, result.report, result.totals)
     else:
         _write_text(result.report, result.totals, time.monotonic() - started)
-        for note in _blind_spots(result.passed_over, result.unknown, result.skipped_rules):
+        for note in _blind_spots(result):
             print(note)
     raise typer.Exit(1 if result.report.failed else 0)
 
@@ -240,15 +274,24 @@ def _next_step(path: Path, tree: Path, changes: Changes, *, check: bool, failed:
     return f"{tree}: {counts}\nnext: blueprint check {tree}\n"
 
 
-def _blind_spots(passed_over: int, unknown: int, skipped_rules: list[str]) -> list[str]:
+def _listed(options: list[str] | None) -> list[str]:
+    """Values of an option that is given several times, or holds several with commas."""
+    return [part.strip() for option in options or () for part in option.split(",") if part.strip()]
+
+
+def _blind_spots(result: Checking) -> list[str]:
     """What the check could not judge, so that silence is not taken for approval."""
     from blueprint.report.totals import counted
 
     notes = []
-    if passed_over:
-        notes.append(f"passed over: {counted(passed_over, 'document')} that are no Kubernetes objects, or templates")
-    if unknown:
-        notes.append(f"not validated: {counted(unknown, 'object')} of kinds without a known schema")
-    if skipped_rules:
-        notes.append(f"not evaluated: {counted(len(skipped_rules), 'CEL rule')}: {', '.join(skipped_rules[:3])}")
+    if result.passed_over:
+        notes.append(f"passed over: {counted(result.passed_over, 'document')} that are no Kubernetes objects")
+    if result.doubtful:
+        notes.append(f"not judged in full: {counted(result.doubtful, 'object')} with values that another tool fills in")
+    if result.unknown:
+        notes.append(f"not validated: {counted(result.unknown, 'object')} of kinds without a known schema")
+    if rules := result.skipped_rules:
+        notes.append(f"not evaluated: {counted(len(rules), 'CEL rule')}: {', '.join(rules[:3])}")
+    if result.outdated:
+        notes.append(f"in the baseline, and gone: {counted(result.outdated, 'finding')}; --write-baseline forgets them")
     return notes

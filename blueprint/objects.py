@@ -27,13 +27,13 @@ class Manifest:
     body: dict[str, Any]
     source: Source
     unknown: frozenset[Steps] = frozenset()
-    root: str = ""
+    root: str | None = None
     _ref: Ref | None = field(default=None, init=False, repr=False, compare=False)
 
     @property
     def folder(self) -> str:
         """The folder that is applied with this object in it, with "/", "" for the top."""
-        return self.root or posixpath.dirname(self.source.file)
+        return posixpath.dirname(self.source.file) if self.root is None else self.root
 
     def is_unknown(self, steps: Steps) -> bool:
         """Whether a field is, or lies below, one that is not known."""

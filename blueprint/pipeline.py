@@ -63,16 +63,18 @@ class Rendering:
 class Checking:
     """What a check came to.
 
-    `passed_over` documents are no Kubernetes objects or are templates, `unknown` objects are of kinds without a schema,
-    `skipped_rules` are CEL rules that no engine here evaluates.
+    `passed_over` documents are no Kubernetes objects, `doubtful` objects have placeholders, `unknown` objects are of
+    kinds without a schema, `skipped_rules` are CEL rules that no engine here evaluates. `outdated` entries of the
+    baseline are about findings that are gone.
     """
 
     report: Report
     totals: Totals
-    files: int
     passed_over: int
-    skipped_rules: list[str]
+    doubtful: int
     unknown: int
+    skipped_rules: tuple[str, ...]
+    outdated: int = 0
 
 
 def render_platform(
@@ -148,27 +150,68 @@ def _path(file: RenderedFile, platform: Platform) -> str:
     return f"{platform.deliveries[0].model.spec.repository.path}/{file.path}"
 
 
-def check_paths(paths: Sequence[Path | str]) -> Checking:
-    """Read YAML and JSON below the paths ("-" is the standard input) and judge every object."""
-    from blueprint.check import validate
-    from blueprint.check.locate import located
-    from blueprint.check.read import read
+def check_paths(
+    paths: Sequence[Path | str],
+    *,
+    config: Path | None = None,
+    rev: str | None = None,
+    build: bool = True,
+    closed: bool = False,
+    select: Sequence[str] = (),
+    ignore: Sequence[str] = (),
+    baseline: Path | None = None,
+    write_baseline: bool = False,
+) -> Checking:
+    """Read YAML and JSON below the paths ("-" is the standard input) and judge every object.
 
-    reading = read(paths)
-    outcome = validate([*reading.manifests, *reading.aside], SchemaPack.shipped())
-    counts = reading.counts
+    `config` is the configuration (by default blueprint.yaml where it is found). `rev` reads a revision of Git, `build`
+    builds Kustomize roots and Helm charts, `closed` says that nothing is missing in the tree. Of the findings only
+    those count whose codes `select` begins, and `ignore` does not, and which are not in the `baseline`; with
+    `write_baseline` that file is written, and all of them are known.
+
+    Raises UsageError for a wrong call or configuration.
+    """
+    from blueprint.check import baseline as known
+    from blueprint.check.config import EVERY_KIND, Config, codes, find, load
+    from blueprint.check.run import check
+
+    names = [str(path) for path in paths]
+    place = config or find(names)
+    setup = load(place) if place else Config()
+    if closed:
+        setup = setup.model_copy(update={"closed": (EVERY_KIND,)})
+    try:
+        selected, ignored = codes(select), codes(ignore)
+    except ValueError as error:
+        message, _, hint = str(error).partition("; ")
+        raise UsageError(message, hint=hint) from None
+    file = baseline or (Path(setup.baseline) if setup.baseline else None)
+    if write_baseline and file is None:
+        raise UsageError("no file for the baseline", hint="name it with --baseline FILE")
+    done = check(names, setup, rev=rev, build=build, select=selected, ignore=ignored)
+    findings, outdated = done.findings, 0
+    if file is not None and write_baseline:
+        known.save(file, findings)
+        findings = []
+    elif file is not None:
+        entries = known.load(file)
+        findings = known.new(done.findings, entries)
+        outdated = len(entries) - (len(done.findings) - len(findings))
+    counts = done.counts
     return Checking(
-        Report.of([*reading.findings, *located(outcome.findings, reading.texts)]),
+        Report(findings),
         Totals(
-            objects=outcome.objects,
+            objects=done.objects,
+            silenced=done.silenced + len(done.findings) - len(findings),
             files=counts.files,
             documents=counts.documents,
             skipped=counts.foreign + counts.templates + counts.unreadable,
         ),
-        files=counts.files,
         passed_over=counts.foreign + counts.templates,
-        skipped_rules=sorted({str(rule) for rule in outcome.skipped}),
-        unknown=outcome.unknown,
+        doubtful=counts.doubtful,
+        unknown=done.unknown,
+        skipped_rules=done.skipped_rules,
+        outdated=outdated,
     )
 
 

@@ -5,8 +5,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from blueprint.catalog.schemas import Kind, SchemaPack
 from blueprint.check import names, native, references, rules, security, sizes
@@ -24,7 +25,14 @@ ObjectRule = Callable[[Manifest, Kind | None], Iterable[Finding]]
 TreeRule = Callable[[Sequence[Manifest]], Iterable[Finding]]
 
 OBJECT_RULES: tuple[ObjectRule, ...] = (names.names, sizes.sizes, native.native)
-TREE_RULES: tuple[TreeRule, ...] = (references.repeated, security.pod_security, rules.across)
+
+
+def tree_rules(*, closed: Collection[str] = (), versions: Mapping[str, str] | None = None) -> tuple[TreeRule, ...]:
+    """The rules on a tree, told which kinds are all there, and which versions its clusters run."""
+    return (references.repeated, security.pod_security, partial(rules.across, closed=closed, versions=versions))
+
+
+TREE_RULES: tuple[TreeRule, ...] = tree_rules()
 
 
 @dataclass(frozen=True, slots=True)

@@ -79,10 +79,10 @@ def _descend(node: Node, start: int, source: Source, path: str) -> Source:
     return Source(source.file, start + place.line + 1, place.column + 1)
 
 
-def located(findings: Iterable[Finding], known: Mapping[str, str] | None = None) -> list[Finding]:
+def located(findings: Iterable[Finding], known: Mapping[str, str] | None = None, base: Path = Path()) -> list[Finding]:
     """The same findings, with the line of the field for each that names a path in a file that can be read.
 
-    `known` are texts by file name that are at hand already.
+    `known` are texts by file name that are at hand already; others are read below `base`.
     """
     texts: dict[str, str | None] = dict(known or {})
     result = []
@@ -90,7 +90,7 @@ def located(findings: Iterable[Finding], known: Mapping[str, str] | None = None)
         if finding.path and finding.source and finding.source.line:
             file = finding.source.file
             if file not in texts:
-                texts[file] = _text(file)
+                texts[file] = _text(base / file)
             text = texts[file]
             if text is not None:
                 result.append(replace(finding, source=locate(text, finding.source, finding.path)))
@@ -99,8 +99,8 @@ def located(findings: Iterable[Finding], known: Mapping[str, str] | None = None)
     return result
 
 
-def _text(file: str) -> str | None:
+def _text(file: Path) -> str | None:
     try:
-        return Path(file).read_text("utf-8")
+        return file.read_text("utf-8")
     except (OSError, UnicodeDecodeError):
         return None

@@ -155,6 +155,22 @@ def unknown_fields(body: Mapping[str, Json]) -> frozenset[Steps]:
     return frozenset(_below({"metadata": body.get("metadata")} if free else body, (), templates=not row))
 
 
+def fields_with(word: str, body: Mapping[str, Json]) -> frozenset[Steps]:
+    """The fields of an object whose text holds a word."""
+    return frozenset(steps for steps, value in _leaves(body, ()) if word in value)
+
+
+def _leaves(value: Json, steps: Steps) -> Iterator[tuple[Steps, str]]:
+    if isinstance(value, str):
+        yield steps, value
+    elif isinstance(value, dict):
+        for key, member in value.items():
+            yield from _leaves(member, (*steps, key))
+    elif isinstance(value, list):
+        for index, member in enumerate(value):
+            yield from _leaves(member, (*steps, index))
+
+
 def _below(value: Json, steps: Steps, *, templates: bool) -> Iterator[Steps]:
     if isinstance(value, str):
         if _replaced(value, steps, templates=templates):

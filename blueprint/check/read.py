@@ -1,344 +1,107 @@
-"""Reading manifests: any files, folders or bytes become objects, findings and counts.
+"""Reading manifests: any files, folders or standard input become objects, findings and counts.
 
-What a manifest's body holds is what Kubernetes would read from the same text (see goyaml). Most documents take a fast
-parser; one that holds anything the two could read differently, or that the fast parser refuses, takes the exact one.
+Kustomize roots and Helm charts among the folders are built where the programs are installed; what is built takes the
+place of the files it is built from.
 """
 
 from __future__ import annotations
 
-import json
 import os
+import stat
 import sys
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
-from functools import cache
-from importlib import resources
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
 
-import yaml_rs
-
-from blueprint.check.documents import documents, first_content, load_json, load_yaml, tree_at
-from blueprint.check.goyaml import Shape, child
-from blueprint.check.placeholders import (
-    MAX_TEMPLATE,
-    MAYBE,
-    OPENING,
-    identity,
-    is_placeholder,
-    is_template,
-    template,
-    unknown_fields,
-)
-from blueprint.check.scalars import Json, Remark, Unreadable
+from blueprint.check import helm, kustomize
+from blueprint.check.globs import glob
+from blueprint.check.parse import MAX_FILE, Counts, Reading, read_bytes
+from blueprint.check.programs import Built
 from blueprint.errors import UsageError
-from blueprint.finding import Confidence, Finding, Severity, Source
-from blueprint.objects import EVERYTHING, Manifest, Steps
+from blueprint.finding import Finding, Source
 
-MAX_FILE = 16 * 1024 * 1024
-"""Bytes; Argo CD reads at most 10M of manifests per application (reposerver.max.combined.directory.manifests.size)."""
+__all__ = ["MAX_FILE", "STDIN", "SUFFIXES", "Counts", "Reading", "read", "read_bytes"]
 
 SUFFIXES = (".yaml", ".yml", ".json")
 """What Argo CD reads from a folder, jsonnet aside."""
-
-
-_INVENTORIES = ("Inventory", "NodePool")
-"""Kinds of documents about nodes, which may do without apiVersion (see admission.nodes)."""
 
 STDIN = "<stdin>"
 """What findings call the standard input."""
 
 
-@dataclass(slots=True)
-class Counts:
-    """How much was read: files, documents with content, objects in them, and what was left out and why.
+def read(
+    paths: Iterable[Path | str], *, base: Path = Path(), build: bool = False, exclude: Sequence[str] = ()
+) -> Reading:
+    """Read files, folders (without hidden ones) and `-` for standard input; each file once.
 
-    `doubtful` objects have fields that a placeholder leaves unknown; `templates` are documents that need another tool.
-    """
-
-    files: int = 0
-    documents: int = 0
-    objects: int = 0
-    doubtful: int = 0
-    foreign: int = 0
-    templates: int = 0
-    unreadable: int = 0
-
-
-@dataclass(slots=True)
-class Reading:
-    """Objects, findings and counts, ordered by file and position."""
-
-    manifests: list[Manifest] = field(default_factory=list)
-    findings: list[Finding] = field(default_factory=list)
-    counts: Counts = field(default_factory=Counts)
-    aside: list[Manifest] = field(default_factory=list)
-    """Documents with a kind that no API server serves: configuration files, inventories of nodes."""
-    texts: dict[str, str] = field(default_factory=dict)
-    """Texts that cannot be read a second time (standard input), for `locate.located`."""
-
-
-def read(paths: Iterable[Path | str]) -> Reading:
-    """Read files, folders (without hidden ones) and `-` for standard input.
+    Paths are looked up below `base` and named without it. With `build`, Kustomize roots and Helm charts are built.
+    `exclude` are globs of files to pass over.
 
     Raises UsageError for a path that does not exist; everything else that is wrong is a finding.
     """
     reading = Reading()
+    files: dict[str, bool] = {}
     for path in paths:
         if str(path) == "-":
             data = sys.stdin.buffer.read(MAX_FILE + 1)
             reading.texts[STDIN] = data.decode("utf-8", "replace")
             read_bytes(data, STDIN, reading)
             continue
-        for file in _files(Path(path)):
-            _read_file(file, reading)
+        for name, asked_for in _files(Path(path), base):
+            if not any(glob(pattern, name, "/") for pattern in exclude):
+                files[name] = files.get(name, False) or asked_for
+    taken = _built(list(files), base, reading) if build else frozenset[str]()
+    for name in sorted(files):
+        if files[name] or (name not in taken and name.endswith(SUFFIXES)):
+            _read_file(name, base, reading, any_kind=files[name])
     reading.manifests.sort(key=lambda manifest: manifest.source)
     reading.aside.sort(key=lambda manifest: manifest.source)
     reading.findings.sort(key=lambda finding: finding.source or Source(""))
     return reading
 
 
-def _files(path: Path) -> Iterator[Path]:
-    if not path.exists():
+def _files(path: Path, base: Path) -> Iterator[tuple[str, bool]]:
+    """Names of files, and whether they are themselves what was asked for."""
+    top = base / path
+    if not top.exists():
         raise UsageError("no such file or folder", where=str(path))
-    if not path.is_dir():
-        yield path
+    if not top.is_dir():
+        yield os.path.normpath(path), True
         return
-    for folder, folders, files in os.walk(path):
+    for folder, folders, files in os.walk(top):
         folders[:] = sorted(name for name in folders if not name.startswith(".") and name != "node_modules")
+        below = Path(path, Path(folder).relative_to(top))
         for name in sorted(files):
-            if name.endswith(SUFFIXES) and not name.startswith("."):
-                yield Path(folder, name)
+            if (name.endswith(SUFFIXES) or name in kustomize.FILES) and not name.startswith("."):
+                yield os.path.normpath(below / name), False
 
 
-def _read_file(path: Path, reading: Reading) -> None:
+def _built(files: Sequence[str], base: Path, reading: Reading) -> frozenset[str]:
+    """Build what can be built, and tell which files need not be read any more."""
+    builders: tuple[Callable[[Sequence[str], Path], Built], ...] = (helm.built, kustomize.built)
+    taken: set[str] = set()
+    for builder in builders:
+        made = builder([name for name in files if name not in taken], base)
+        taken |= made.files
+        reading.manifests += made.manifests
+        reading.findings += made.findings
+        reading.counts.files += len(made.files)
+        reading.counts.documents += len(made.manifests)
+        reading.counts.objects += len(made.manifests)
+        reading.counts.doubtful += sum(bool(manifest.unknown) for manifest in made.manifests)
+    return frozenset(taken)
+
+
+def _read_file(name: str, base: Path, reading: Reading, *, any_kind: bool) -> None:
+    path = base / name
     try:
-        size = path.stat().st_size
+        mode = path.stat()
+        if not any_kind and not stat.S_ISREG(mode.st_mode):
+            raise OSError(0, "it is no regular file")  # a pipe in a folder would keep us waiting for ever
         with path.open("rb") as stream:
             data = stream.read(MAX_FILE + 1)
     except OSError as error:
         reading.counts.files += 1
         reading.counts.unreadable += 1
-        reading.findings.append(
-            Finding("YML101", f"cannot read the file: {error.strerror or error}", Source(str(path)))
-        )
+        reading.findings.append(Finding("YML101", f"cannot read the file: {error.strerror or error}", Source(name)))
         return
-    read_bytes(data, str(path), reading, size)
-
-
-def read_bytes(data: bytes, file: str, reading: Reading, size: int | None = None) -> None:
-    """Read one file's bytes into `reading`; `size` is the whole size where `data` was cut at MAX_FILE + 1."""
-    reading.counts.files += 1
-    problem = _unfit(data, size if size is not None else len(data))
-    if problem:
-        reading.counts.unreadable += 1
-        reading.findings.append(Finding(problem.code, problem.message, Source(file, problem.line), fix=problem.fix))
-        return
-    text = data.decode("utf-8-sig")
-    if "\r\n" in text:
-        text = text.replace("\r\n", "\n")
-    _Reader(text, file, reading).run()
-
-
-def _unfit(data: bytes, size: int) -> Remark | None:
-    """Why bytes are no text that Kubernetes reads; the line counts from 1, 0 is the file."""
-    if size > MAX_FILE:
-        message = f"{size / 2**20:.0f} MiB is more than the {MAX_FILE // 2**20} MiB that are read from one file"
-        return Remark("YML103", message, 0, 0, fix="split the file, one object each")
-    if data[:2] in (b"\xff\xfe", b"\xfe\xff"):
-        return Remark("YML102", "the file is UTF-16; Kubernetes reads UTF-8", 1, 0, fix="save it as UTF-8")
-    if b"\0" in data:
-        return Remark(
-            "YML102", "the file is binary: it holds a NUL byte", data[: data.index(b"\0")].count(b"\n") + 1, 0
-        )
-    try:
-        data.decode()
-    except UnicodeDecodeError as error:
-        line = data[: error.start].count(b"\n") + 1
-        return Remark("YML102", f"byte 0x{data[error.start]:02x} is not UTF-8", line, 0, fix="save it as UTF-8")
-    return None
-
-
-_Unknown = Callable[[dict[str, Any]], frozenset[Steps]]
-"""Which fields of a body are not known."""
-
-
-def _nothing(_: dict[str, Any]) -> frozenset[Steps]:
-    return frozenset()
-
-
-def _everything(_: dict[str, Any]) -> frozenset[Steps]:
-    return EVERYTHING
-
-
-class _Reader:
-    """One file on its way to objects."""
-
-    def __init__(self, text: str, file: str, reading: Reading) -> None:
-        self.text = text
-        self.file = file
-        self.reading = reading
-        self.template = False
-
-    def run(self) -> None:
-        unreadable = False
-        for start, chunk, separator in documents(self.text):
-            if separator:
-                message = f"text after the document separator: {separator}"
-                self._remark(Remark("YML110", message, 0, 3, fix="start a new line"), start - 1)
-                unreadable = True
-                continue
-            opened = OPENING.search(chunk) is not None
-            try:
-                if opened and is_template(chunk):
-                    self._template(chunk, start)
-                    continue
-                unknown = unknown_fields if MAYBE.search(chunk) else _nothing
-                for value, line, column in self._values(chunk, start, self._remark):
-                    self._object(value, line, column, unknown)
-            except Unreadable as problem:
-                if opened:
-                    self._template(chunk, start)
-                    continue
-                if "${" in chunk and self._filled(chunk, start):
-                    continue
-                unreadable = True
-                self._remark(problem.remark, start)
-        self.reading.counts.unreadable += unreadable
-        if self.template:
-            message = "a template of another tool: what that tool fills in is not judged"
-            note = Finding("YML301", message, Source(self.file), Severity.NOTE, Confidence.STYLE)
-            self.reading.findings.append(note)
-
-    def _template(self, chunk: str, start: int) -> None:
-        """The objects of a template, as far as they can be read; of others the kind, if the text says it."""
-        self.template = True
-        if self._filled(chunk, start):
-            return
-        body: dict[str, Any] = dict(identity(chunk))
-        if len(body) == 2:
-            self._object(body, start + max(first_content(chunk)[0], 0), 0, _everything)
-        else:
-            self.reading.counts.documents += 1
-            self.reading.counts.templates += 1
-
-    def _filled(self, chunk: str, start: int) -> bool:
-        """Whether a document could be read with marks in place of its placeholders; its objects then are."""
-        if len(chunk) > MAX_TEMPLATE:
-            return False
-        made = template(chunk)
-        try:
-            values = list(self._values(made.text, start, lambda remark, start: None))
-        except Unreadable:
-            return False
-        for value, line, column in values:
-            self._object(made.filled(value), line, column, _everything if made.partial else unknown_fields)
-        return any(value is not None for value, _, _ in values)
-
-    def _values(
-        self, chunk: str, start: int, remarked: Callable[[Remark, int], None]
-    ) -> Iterator[tuple[Json, int, int]]:
-        """Values of a chunk with line (from 0, in the file) and column."""
-        line, column = first_content(chunk)
-        if line < 0:
-            return
-        if chunk.lstrip()[:1] in ("{", "["):
-            values = self._json(chunk)
-            for value, offset in values:
-                yield value, start + chunk.count("\n", 0, offset), offset - (chunk.rfind("\n", 0, offset) + 1)
-            if values:
-                return
-        value, node, remarks = load_yaml(chunk)
-        for remark in remarks:
-            remarked(remark, start)
-        yield value, start + (node.line if node else line), node.column if node else column
-
-    def _json(self, chunk: str) -> list[tuple[Json, int]]:
-        """Values of a chunk of JSON; none where it may be YAML, as for kubectl; Argo CD wants JSON in .json files."""
-        try:
-            return load_json(chunk)
-        except json.JSONDecodeError as error:
-            if not self.file.endswith(".json"):
-                return []
-            message = f"not valid JSON: {error.msg[0].lower()}{error.msg[1:]}"
-            raise Unreadable(Remark("YML104", message, error.lineno - 1, error.colno - 1)) from None
-
-    def _object(self, value: Json, line: int, column: int, unknown: _Unknown) -> None:
-        counts = self.reading.counts
-        counts.documents += value is not None
-        if not isinstance(value, dict):
-            counts.foreign += value is not None
-            return
-        api_version, kind = value.get("apiVersion"), value.get("kind")
-        if not (isinstance(api_version, str) and isinstance(kind, str) and api_version and kind):
-            self._incomplete(value, line, column)
-            return
-        if unknown is not _nothing and is_placeholder(f"{api_version} {kind}"):
-            self.template = True
-            counts.templates += 1
-            return
-        if _file_only(api_version, kind):
-            counts.foreign += 1
-            self.reading.aside.append(Manifest(value, Source(self.file, line + 1, column + 1)))
-            return
-        items = value.get("items")
-        if kind.endswith("List") and isinstance(items, list):
-            self._list(items, api_version, kind, line, column, unknown)
-            return
-        fields = unknown(value)
-        counts.objects += 1
-        counts.doubtful += bool(fields)
-        self.reading.manifests.append(Manifest(value, Source(self.file, line + 1, column + 1), fields))
-
-    def _incomplete(self, value: dict[str, Any], line: int, column: int) -> None:
-        """Report what is nearly an object (one of apiVersion and kind, and metadata); the rest is not ours."""
-        self.reading.counts.foreign += 1
-        if value.get("kind") in _INVENTORIES:
-            self.reading.aside.append(Manifest(value, Source(self.file, line + 1, column + 1)))
-            return
-        if (
-            self.template
-            or not isinstance(value.get("metadata"), dict)
-            or not ("apiVersion" in value or "kind" in value)
-        ):
-            return
-        missing = [key for key in ("apiVersion", "kind") if not value.get(key)]
-        message = f"{missing[0]} is missing" if missing else "apiVersion and kind must be strings"
-        self._remark(Remark("YML111", f"not a Kubernetes object: {message}", line, column), 0)
-
-    def _list(self, items: list[Any], api_version: str, kind: str, line: int, column: int, unknown: _Unknown) -> None:
-        """The objects of a List; members of a typed list take its version and kind, as kubectl has it."""
-        places = self._item_places(line, len(items))
-        for index, item in enumerate(items):
-            at = places.get(index, (line, column))
-            if not isinstance(item, dict):
-                self._remark(Remark("YML111", f"item {index} of the {kind} is not an object", *at), 0)
-                continue
-            envelope = {} if kind == "List" else {"apiVersion": api_version, "kind": kind.removesuffix("List")}
-            self._object({**envelope, **item}, *at, unknown)
-
-    def _item_places(self, line: int, count: int) -> dict[int, tuple[int, int]]:
-        node, start = tree_at(self.text, line + 1)
-        items = child(node, "items") if node else None
-        if items is None or items.target().shape is not Shape.SEQUENCE or len(items.target().children) != count:
-            return {}
-        return {n: (start + each.target().line, each.target().column) for n, each in enumerate(items.target().children)}
-
-    def _remark(self, remark: Remark, start: int) -> None:
-        source = Source(self.file, start + remark.line + 1, remark.column + 1)
-        self.reading.findings.append(
-            Finding(remark.code, remark.message, source, remark.severity, remark.confidence, fix=remark.fix)
-        )
-
-
-@cache
-def _file_groups() -> frozenset[str]:
-    data = resources.files("blueprint.catalog").joinpath("data/file_only_groups.yaml").read_text("utf-8")
-    table: Json = yaml_rs.loads(data)
-    return frozenset(row["group"] for row in table["groups"])
-
-
-def _file_only(api_version: str, kind: str) -> bool:
-    """Whether this is a configuration file in Kubernetes' envelope that no API server serves."""
-    group = api_version.rpartition("/")[0]
-    return group in _file_groups() or f"{group}/{kind}" in _file_groups()
+    read_bytes(data, name, reading, max(mode.st_size, len(data)))

@@ -7,7 +7,6 @@ applications each undoes what the other does (SharedResourceWarning).
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from pathlib import PurePath
 
 from blueprint.finding import Finding, Ref
 from blueprint.objects import Manifest
@@ -18,7 +17,7 @@ Place = tuple[str, str]
 
 def folder(manifest: Manifest) -> str:
     """The folder of the file an object was read from: what one directory application applies together."""
-    return str(PurePath(manifest.source.file).parent)
+    return manifest.folder
 
 
 def repeated(manifests: Sequence[Manifest], together: Callable[[Manifest], str] = folder) -> Iterable[Finding]:

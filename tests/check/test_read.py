@@ -19,7 +19,7 @@ from blueprint.check.locate import field_path, locate, located, path_steps
 from blueprint.check.read import MAX_FILE, Reading, read, read_bytes
 from blueprint.check.scalars import Unreadable, resolve
 from blueprint.errors import UsageError
-from blueprint.finding import Finding, Severity, Source
+from blueprint.finding import Finding, Source
 
 READ_BY_KUBERNETES = json.loads((Path(__file__).parent / "goyaml.json").read_text("utf-8"))
 SETTINGS = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: settings\n"
@@ -273,3 +273,43 @@ def test_documents_split_at_line_starts_only() -> None:
         (7, "d: 1"),
         (7, ""),
     ]
+
+
+def test_a_file_is_read_once_however_often_it_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "a.yaml").write_text(SETTINGS)
+    assert read([".", "a.yaml", "./a.yaml"]).counts.files == 1
+
+
+def test_a_file_that_is_asked_for_may_be_called_anything(tmp_path: Path) -> None:
+    (tmp_path / "settings.txt").write_text(SETTINGS)
+    assert len(read([tmp_path / "settings.txt"]).manifests) == 1
+    assert not read([tmp_path]).manifests
+
+
+def test_excluded_files_are_passed_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in ("a.yaml", "vendor/b.yaml", "vendor/c/d.yaml"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(SETTINGS)
+    assert [m.source.file for m in read(["."], exclude=["vendor/**"]).manifests] == ["a.yaml"]
+
+
+def test_a_pipe_in_a_folder_keeps_nobody_waiting(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "a.yaml")
+    (finding,) = read([tmp_path]).findings
+    assert (finding.code, finding.message) == ("YML101", "cannot read the file: it is no regular file")
+
+
+def test_links_to_folders_are_not_followed_around(tmp_path: Path) -> None:
+    (tmp_path / "a").mkdir()
+    (tmp_path / "a/b.yaml").write_text(SETTINGS)
+    (tmp_path / "a/again").symlink_to(tmp_path)
+    assert read([tmp_path]).counts.files == 1
+
+
+def test_paths_are_named_without_their_base(tmp_path: Path) -> None:
+    (tmp_path / "a").mkdir()
+    (tmp_path / "a/b.yaml").write_text(SETTINGS)
+    for path in (".", "a", "a/b.yaml"):
+        assert [m.source.file for m in read([path], base=tmp_path).manifests] == ["a/b.yaml"]
