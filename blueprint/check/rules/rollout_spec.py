@@ -13,7 +13,7 @@ from blueprint.check.graph import Graph
 from blueprint.check.rollouts import HASH_LABEL, Rollout, hosts, rollouts, seconds
 from blueprint.check.rules.say import note, say
 from blueprint.check.shapes import items, known, mapping, maps, number, placeholder, text
-from blueprint.finding import Confidence, Finding, Ref
+from blueprint.finding import Confidence, Finding, Ref, Severity
 
 _STEPS = (
     "experiment",
@@ -36,7 +36,10 @@ def strategies(graph: Graph) -> Iterator[Finding]:
     """ANA301: neither or both of canary and blueGreen, or no pod template, or two."""
     for rollout in rollouts(graph):
         spec, manifest = rollout.spec, rollout.manifest
-        if not spec:
+        if not spec.keys() & {"template", "workloadRef", "selector"}:
+            # Where it is a patch of another, it is right as it is.
+            message = "there are no pods: neither template nor workloadRef; as it stands the controller refuses it"
+            yield say("ANA301", manifest, message, "spec", "", Severity.WARNING, Confidence.LIKELY)
             continue
         given = [name for name in ("canary", "blueGreen") if isinstance(rollout.strategy.get(name), dict)]
         if len(given) != 1 and not (rollout.strategy.keys() and not given and None in rollout.strategy.values()):
@@ -137,6 +140,11 @@ def steps(graph: Graph) -> Iterator[Finding]:
                     f"{path}.setWeight",
                     f"at most {most}",
                 )
+            for m, template in enumerate(maps(mapping(step.get("experiment")).get("templates"))):
+                if template.get("weight") is not None and not routing.keys() & {"alb", "smi", "istio", "plugins"}:
+                    message = "a weight in an experiment needs a router of alb, smi, istio or a plugin"
+                    at = f"{path}.experiment.templates[{m}].weight"
+                    yield say("ANA303", rollout.manifest, message, at, "leave the weight out")
             for name in ("setCanaryScale", "setHeaderRoute", "setMirrorRoute"):
                 if name not in step:
                     continue
@@ -156,6 +164,8 @@ def services(graph: Graph) -> Iterator[Finding]:
     for rollout in rollouts(graph):
         namespace, blue = rollout.manifest.ref.namespace, mapping(rollout.strategy.get("blueGreen"))
         names = {f"{_CANARY}.{key}": known(rollout.canary.get(key)) for key in ("stableService", "canaryService")}
+        pair = mapping(rollout.canary.get("pingPong"))
+        names |= {f"{_CANARY}.pingPong.{key}": known(pair.get(key)) for key in ("pingService", "pongService")}
         names |= {f"spec.strategy.blueGreen.{key}": known(blue.get(key)) for key in ("activeService", "previewService")}
         for path, name in names.items():
             service = graph.nearest(Ref("", "Service", namespace, name), rollout.manifest) if name else None
