@@ -175,7 +175,7 @@ def new(
 
     for file in copy_example(example, path):
         print(path / file)
-    print(f"\nnext: blueprint render {path}")
+    print(f"\nnext: {_program()} render {path}")
 
 
 @app.command()
@@ -267,11 +267,16 @@ def _next_step(path: Path, tree: Path, changes: Changes, *, check: bool, failed:
     if failed:
         return f"{tree} is as it was\n"
     if check:
-        return table.changes(changes) + (f"next: blueprint render {path}\n" if changes else "")
+        return table.changes(changes) + (f"next: {_program()} render {path}\n" if changes else "")
     if not changes:
         return f"{tree} is up to date\n"
     counts = f"{len(changes.added)} added, {len(changes.changed)} changed, {len(changes.removed)} removed"
-    return f"{tree}: {counts}\nnext: blueprint check {tree}\n"
+    return f"{tree}: {counts}\nnext: {_program()} check {tree}\n"
+
+
+def _program() -> str:
+    """How to call us again: by name where the shell finds it, else by the path that this run was called by."""
+    return "blueprint" if shutil.which("blueprint") or not sys.argv[0].endswith("blueprint") else sys.argv[0]
 
 
 def _listed(options: list[str] | None) -> list[str]:

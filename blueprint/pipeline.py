@@ -112,7 +112,11 @@ def render_platform(
     for cluster in clusters:
         if cluster not in known:
             raise UsageError(f"no cluster is called {cluster}", hint=f"clusters here: {', '.join(sorted(known))}")
-    rendered = [render(loaded.platform, known[cluster], templates, pack) for cluster in sorted(clusters or known)]
+    rendered = []
+    for cluster in sorted(clusters or known):
+        rendered.append(render(loaded.platform, known[cluster], templates, pack))
+        if not rendered[-1].files:
+            break  # a template failed, and would fail for the other clusters, too
     findings += clashes(rendered, loaded.platform)
     skipped: set[str] = set()
     for result in rendered:

@@ -18,6 +18,7 @@ from blueprint.render import (
     policies,
     queues,
     serving,
+    storage,
     tenancy,
     training,
     versions,
@@ -84,6 +85,10 @@ def render(platform: Platform, document: Document[Cluster], templates: Templates
     site = Site(platform, document, platform.deliveries[0], templates)
     findings: list[Finding] = []
     items = with_drift(_collect(site, findings))
+    if findings:
+        # A template failed: whatever needs its objects would be blamed for their absence.
+        return RenderedCluster(cluster, findings=tuple(findings))
+    findings += storage.findings(items)
     findings += [*site.problems, *versions.findings(site), *nodes.findings(site)]
     ordered = order(items, health.gates(), outside(site))
     findings += ordered.findings

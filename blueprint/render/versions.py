@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from blueprint.catalog import vllm
 from blueprint.catalog.components import Component, Support, components
 from blueprint.catalog.versions import version
 from blueprint.finding import Confidence, Finding, Severity
@@ -25,6 +26,24 @@ def findings(site: Site) -> Iterator[Finding]:
         if wanted is None or component is None:
             continue
         yield from _judge(site, field, wanted, component, spec.kubernetes)
+    yield from _servers(site)
+
+
+def _servers(site: Site) -> Iterator[Finding]:
+    """VER103 for each service whose vLLM is older or newer than every version that the tables were read from."""
+    oldest, newest = vllm.versions()[0], vllm.versions()[-1]
+    least, most = version(oldest), version(newest)
+    for document in site.platform.services_on(site.name):
+        asked = version(document.model.spec.engine.vllm)
+        if asked is None or least is None or most is None or not least[:3] <= asked[:3] <= most[:3]:
+            yield Finding(
+                "VER103",
+                f"flags and metrics of vLLM {document.model.spec.engine.vllm} are not known",
+                document.locate("spec.engine.vllm"),
+                severity=Severity.WARNING,
+                confidence=Confidence.LIKELY,
+                fix=f"known are {oldest} to {newest}",
+            )
 
 
 def _judge(site: Site, field: str, wanted: str, component: Component, kubernetes: str) -> Iterator[Finding]:
