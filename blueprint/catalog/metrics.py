@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 
 from blueprint.catalog.tables import table
 
@@ -78,6 +78,7 @@ def platform_metric(series: str) -> PlatformMetric | None:
     return _series().get(series)
 
 
+@lru_cache(maxsize=4096)
 def family_of(series: str) -> Family | None:
     """The family that a name belongs to by its look, also where no such metric is known; None for any other name."""
     return next((family for family in families() if family.match.fullmatch(series)), None)

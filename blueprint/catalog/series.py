@@ -6,9 +6,9 @@ vLLM's by version, those of the platform's components, and what a name alone tel
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import cache
+from functools import lru_cache
 
 from blueprint.catalog import vllm
 from blueprint.catalog.metrics import ENDINGS, family_of, platform_metric
@@ -63,10 +63,13 @@ class Absence:
     hidden: bool = False
 
 
-def series(name: str, versions: Collection[str] = ()) -> Series | None:
+def series(name: str, versions: tuple[str, ...] = ()) -> Series | None:
     """What is known about a name; for vLLM in the first of these versions that has it, else in the newest that has."""
-    if name.startswith(VLLM):
-        return _of_vllm(name, tuple(versions))
+    return _of_vllm(name, versions) if name.startswith(VLLM) else _of_component(name)
+
+
+@lru_cache(maxsize=4096)
+def _of_component(name: str) -> Series | None:
     found = platform_metric(name)
     if found is not None:
         part = _part(name, found.name) if found.type in {"histogram", "summary"} else ""
@@ -99,7 +102,7 @@ def _part(name: str, metric: str) -> str:
     return name.removeprefix(metric).removeprefix("_") if name != metric else ""
 
 
-@cache
+@lru_cache(maxsize=4096)
 def _of_vllm(name: str, versions: tuple[str, ...]) -> Series | None:
     for version in (*versions, *reversed(vllm.versions())):
         answer = vllm.metric(name, version)

@@ -14,7 +14,7 @@ from blueprint import promql
 from blueprint.catalog.series import Series, boundary, series
 from blueprint.check.engines import Engine
 from blueprint.check.graph import Graph
-from blueprint.check.queries import measured, queries, scrape_interval
+from blueprint.check.queries import Measured, measured, queries, scrape_interval
 from blueprint.check.rules.of_query import doubt, fault, remark
 from blueprint.finding import Confidence, Finding, Severity
 from blueprint.promql import Aggregate, Binary, Call, Node, Select, Subquery
@@ -103,7 +103,7 @@ def wrong_boundaries(graph: Graph) -> Iterator[Finding]:
             found = series(each.metric, of.versions) if value is not None else None
             if value is None or found is None or found.part != "bucket" or not found.buckets or value in {"+Inf", ""}:
                 continue
-            problem = _boundary_problem(value, found, _all_buckets(found, of.engines))
+            problem = _boundary_problem(value, found, _all_buckets(graph, found, of))
             if problem:
                 sure = None if of.known and found.by == "vllm" else Confidence.LIKELY
                 message = f'le="{value}" selects nothing: {problem[0]}'
@@ -143,19 +143,39 @@ _FAMILIES = {
 """Which histograms a key of --custom-histogram-buckets is for (vllm 0.33.0 v1/metrics/buckets.py)."""
 
 
-def _all_buckets(found: Series, of: tuple[Engine, ...]) -> tuple[float, ...]:
+class _Given:
+    """The boundaries that servers are given, by histogram; read once for each set of servers."""
+
+    def __init__(self, graph: Graph) -> None:
+        self._read: dict[int, Mapping[str, frozenset[float]]] = {}
+
+    def of(self, measured_ones: Measured) -> Mapping[str, frozenset[float]]:
+        """Boundaries by the name of the histogram, without its prefix."""
+        key = id(measured_ones)
+        if key not in self._read:
+            found: dict[str, set[float]] = {}
+            for engine in measured_ones.engines:
+                for name, values in _custom(engine):
+                    found.setdefault(name, set()).update(values)
+            self._read[key] = {name: frozenset(values) for name, values in found.items()}
+        return self._read[key]
+
+
+def _custom(engine: Engine) -> Iterator[tuple[str, list[float]]]:
+    argument = engine.option("--custom-histogram-buckets")
+    try:
+        given = json.loads(argument.known) if argument and argument.known else {}
+    except ValueError:
+        return
+    for key, values in given.items() if isinstance(given, dict) else ():
+        for name in _FAMILIES.get(key, ()) if isinstance(values, list) else ():
+            yield name, [float(value) for value in values if isinstance(value, int | float)]
+
+
+def _all_buckets(graph: Graph, found: Series, of: Measured) -> tuple[float, ...]:
     """The boundaries of a histogram, with those that any of the servers is given."""
-    more: set[float] = set()
-    for engine in of:
-        argument = engine.option("--custom-histogram-buckets")
-        try:
-            given = json.loads(argument.known) if argument and argument.known else {}
-        except ValueError:
-            continue
-        for key, values in given.items() if isinstance(given, dict) else ():
-            if found.metric.removeprefix("vllm:") in _FAMILIES.get(key, ()) and isinstance(values, list):
-                more.update(float(value) for value in values if isinstance(value, int | float))
-    return tuple(sorted({*(found.buckets or ()), *more}))
+    more = graph.derived(_Given).of(of).get(found.metric.removeprefix("vllm:"), frozenset())
+    return tuple(sorted({*(found.buckets or ()), *more})) if more else found.buckets or ()
 
 
 def quantiles(graph: Graph) -> Iterator[Finding]:
