@@ -19,11 +19,11 @@ from blueprint.check.documents import documents, first_content, load_json, load_
 from blueprint.check.goyaml import Shape, child
 from blueprint.check.placeholders import (
     MAX_TEMPLATE,
-    MAYBE,
     OPENING,
     identity,
     is_placeholder,
     is_template,
+    maybe,
     template,
     unknown_fields,
 )
@@ -141,7 +141,7 @@ class _Reader:
                 if opened and is_template(chunk):
                     self._template(chunk, start)
                     continue
-                unknown = unknown_fields if MAYBE.search(chunk) else _nothing
+                unknown = unknown_fields if maybe(chunk) else _nothing
                 for value, line, column in self._values(chunk, start, self._remark):
                     self._object(value, line, column, unknown)
             except Unreadable as problem:

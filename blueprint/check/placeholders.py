@@ -16,8 +16,10 @@ from blueprint.catalog.tables import table
 from blueprint.check.scalars import Json
 from blueprint.objects import Steps
 
-MAYBE = re.compile(r"\{[{%]|\$[{A-Z]|<[^<>\n]*>|@[A-Z]|__[A-Z]|%%[A-Z]|#\{|(?:CHANGE|REPLACE)[_-]?(?:ME|THIS)")
-"""Texts without a match hold no placeholder; a quick look."""
+# One for each form, all starting with letters that stand in them: much faster than one for all.
+_MAYBE = tuple(
+    re.compile(text) for text in (r"\{[{%]", r"\$[{A-Z]", r"<[^<>\n]*>", "@[A-Z]", "__[A-Z]", "%%[A-Z]", r"#\{")
+) + tuple(re.compile(rf"{word}[_-]?(?:ME|THIS)") for word in ("CHANGE", "REPLACE"))
 
 OPENING = re.compile(r"\{[{%#]")
 """Where an action of a template starts."""
@@ -52,9 +54,14 @@ def is_template(text: str) -> bool:
     return _HELM.search(text) is not None or (row is None and _BLOCK.search(text) is not None)
 
 
+def maybe(text: str) -> bool:
+    """A quick look: a text of which this is False holds no placeholder."""
+    return any(form.search(text) for form in _MAYBE)
+
+
 def is_placeholder(text: str) -> bool:
     """Whether a text holds a placeholder of any form."""
-    return MAYBE.search(text) is not None and _forms().search(text) is not None
+    return maybe(text) and _forms().search(text) is not None
 
 
 @dataclass(frozen=True, slots=True)
