@@ -79,6 +79,7 @@ def items(site: Site) -> Iterator[Item]:
                 namespace=document.model.namespace,
                 weight=str(document.model.spec.weight) if site.cluster.spec.fair_sharing else None,
                 threshold=PRIORITIES["normal"][0],
+                checks=_checks(quotas),
                 resources=covered(quotas),
                 flavors=flavors(quotas),
             )
@@ -108,6 +109,17 @@ def cluster_queue(team: Team, queue: str) -> str:
 def cohort(site: Site, queue: str) -> str:
     """The Cohort in which queues of one purpose lend to each other."""
     return name("Cohort", site.cluster.spec.cohort, queue)
+
+
+def _checks(quotas: list[tuple[NodePool, Quota]]) -> list[dict[str, object]] | None:
+    """The admission checks of a queue: one for each pool on demand, on the flavor of that pool alone."""
+    on_demand = dict.fromkeys(pool.name for pool, _ in quotas if pool.provisioning)
+    return [{"name": provisioning_check(pool), "onFlavors": [pool]} for pool in on_demand] or None
+
+
+def provisioning_check(pool: str) -> str:
+    """The AdmissionCheck of a pool on demand, and the ProvisioningRequestConfig behind it."""
+    return name("AdmissionCheck", "provision", pool)
 
 
 def covered(quotas: list[tuple[NodePool, Quota]]) -> list[str]:
@@ -192,6 +204,19 @@ def _machines(site: Site) -> Iterator[Item]:
             taints=[taint.model_dump() for taint in pool.taints],
             topology=topology_name(site) if pool.racks else None,
         )
+        if pool.provisioning:
+            check = provisioning_check(pool.name)
+            yield site.item(
+                APPLICATION,
+                "ProvisioningRequestConfig",
+                place,
+                name=check,
+                labels=MANAGED_BY,
+                provisioning_class=pool.provisioning.class_name,
+                parameters=pool.provisioning.parameters,
+                resources=[gpu_resource(pool)] if pool.gpus else ["cpu"],
+            )
+            yield site.item(APPLICATION, "AdmissionCheck", place, name=check, labels=MANAGED_BY, config=check)
         if pool.devices == "dra" and pool.gpus:
             product = pool.gpus.product.replace("-", " ")
             yield site.item(

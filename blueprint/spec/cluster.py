@@ -71,6 +71,15 @@ class Gpus(Model):
     """How each GPU is cut; whole GPUs without it."""
 
 
+class Provisioning(Model):
+    """Nodes that an autoscaler brings when Kueue asks for them, by ProvisioningRequests of this class."""
+
+    class_name: str = Field(pattern=r"^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$", max_length=253)
+    """The provisioning class of the autoscaler."""
+    parameters: dict[str, str] = Field(default={}, max_length=100)
+    """What the autoscaler wants to know besides."""
+
+
 class NodePool(Model):
     """Nodes of one shape; `cpu` and `memory` are what one node offers to pods (allocatable)."""
 
@@ -106,6 +115,8 @@ class NodePool(Model):
     """`dra` hands GPUs out by claims (Dynamic Resource Allocation), `plugin` by the device plugin."""
     device_class: Name | None = None
     """Name of the DeviceClass of a `dra` pool; that of the pool unless given."""
+    provisioning: Provisioning | None = None
+    """For a pool whose nodes come on demand: Kueue admits a workload when the autoscaler has promised them."""
     numa_nodes: int = Field(default=2, ge=1, le=16)
     """NUMA nodes of each machine; its GPUs are spread evenly over them."""
     single_numa_node: bool = False

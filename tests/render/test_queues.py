@@ -172,3 +172,20 @@ def test_a_pool_without_gpus_has_a_flavor_where_a_team_may_use_it(tmp_path: Path
     assert world.get("ResourceFlavor", "plain")["spec"]["nodeLabels"] == {"platform.blueprint/pool": "plain"}
     named = {f["name"] for q in world.all("ClusterQueue").values() for f in q["spec"]["resourceGroups"][0]["flavors"]}
     assert named == {"gpu", "plain"}
+
+
+def test_a_pool_on_demand_is_checked_on_its_own_flavor(tmp_path: Path) -> None:
+    burst = PLAIN.replace("name: gpu", "name: burst")[:-1] + ", provisioning: {className: capacity.example.com}}"
+    quotas = "[{cluster: here, pool: gpu, gpus: 2}, {cluster: here, pool: burst, gpus: 2}]"
+    world = World(tmp_path, cluster(f"[{PLAIN}, {burst}]"), team(quotas))
+    queue = world.get("ClusterQueue", "alpha-training-plain")["spec"]
+    assert queue["admissionChecksStrategy"] == {
+        "admissionChecks": [{"name": "provision-burst", "onFlavors": ["burst"]}]
+    }
+    check = world.get("AdmissionCheck", "provision-burst")["spec"]
+    assert check["controllerName"] == "kueue.x-k8s.io/provisioning-request"
+    config = world.get("ProvisioningRequestConfig", check["parameters"]["name"])["spec"]
+    assert config["provisioningClassName"] == "capacity.example.com"
+    assert config["managedResources"] == ["nvidia.com/gpu"]
+    alone = World(tmp_path / "alone", cluster(f"[{PLAIN}]"), team("[{cluster: here, pool: gpu, gpus: 2}]"))
+    assert "admissionChecksStrategy" not in alone.get("ClusterQueue", "alpha-training-plain")["spec"]
