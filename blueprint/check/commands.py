@@ -16,6 +16,7 @@ from blueprint.check.shapes import Body, items, maps, text
 _SHELLS = ("sh", "bash", "ash", "dash", "zsh")
 _SEPARATORS = frozenset({";", "&&", "||", "|", "&", "\n"})
 _VARIABLE = re.compile(r"\$\(([A-Za-z_][A-Za-z0-9_.-]*)\)")
+_COMMENT = re.compile(r"(?m)(?:^|(?<=\s))#[^\n]*$")
 _UNKNOWN = re.compile(r"\$\{?[A-Za-z_@*]|\$\(|`|\{\{|<<|@@")
 
 
@@ -89,11 +90,11 @@ def _script(words: Sequence[Word]) -> Word | None:
 
 
 def _split(script: Word) -> list[Command]:
-    body = script.text.replace("\\\n", " ")
+    body = _COMMENT.sub("", script.text.replace("\\\n", " "))
     try:
         lexer = shlex.shlex(body.replace("\n", " ; "), posix=True, punctuation_chars=";&|")
         lexer.whitespace_split = True
-        lexer.commenters = "" if " #" in body and '"' in body else "#"
+        lexer.commenters = ""
         parts = list(lexer)
     except ValueError:
         return []

@@ -50,11 +50,10 @@ class Engine:
     @cached_property
     def version(self) -> str:
         """The version of vLLM, "" where nothing says it: from the tag of an image of vLLM's own name, or a label."""
-        name, _, _ = self.image.partition("@")
-        repository, colon, tag = name.rpartition(":")
-        if colon and "/" not in tag:
+        name, tag = name_and_tag(self.image)
+        if tag:
             match = _TAG.fullmatch(tag)
-            return match[1] if match and _IMAGE.fullmatch(repository) else ""
+            return match[1] if match and _IMAGE.fullmatch(name) else ""
         for labels in (self.pod.metadata, self.manifest.body.get("metadata")):
             match = _TAG.fullmatch(text(mapping(mapping(labels).get("labels")).get(_VERSION_LABEL)))
             if match and _IMAGE.fullmatch(name):
@@ -212,6 +211,12 @@ class Engine:
         return mapping(self.container.get(name))
 
 
+def name_and_tag(image: str) -> tuple[str, str]:
+    """The name of an image and its tag, "" where it has none; a colon before a slash is that of a port."""
+    name, colon, tag = image.partition("@")[0].rpartition(":")
+    return (name, tag) if colon and "/" not in tag else (image.partition("@")[0], "")
+
+
 def engines(graph: Graph) -> Sequence[Engine]:
     """Every vLLM server of a tree, read once for each graph."""
     return graph.derived(_engines)
@@ -238,7 +243,7 @@ def _serves(command: Command, image: str) -> bool:
         return True
     if any("vllm.entrypoints.openai.api_server" in each for each in texts):
         return True
-    named = _IMAGE.fullmatch(image.partition("@")[0].rpartition(":")[0] or image.partition("@")[0])
+    named = _IMAGE.fullmatch(name_and_tag(image)[0])
     # The image starts the server by itself, and is given only what follows.
     return bool(named) and not any(word.at.startswith("command") for word in command.words) and not command.by_shell
 

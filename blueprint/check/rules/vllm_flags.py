@@ -12,7 +12,7 @@ from collections.abc import Iterator
 
 from blueprint.catalog.facts import Flag, FlagAnswer, Presence, flag, option_name
 from blueprint.catalog.vllm import known_flag, newest
-from blueprint.check.engines import Argument, Engine, engines
+from blueprint.check.engines import Argument, Engine, engines, name_and_tag
 from blueprint.check.graph import Graph
 from blueprint.check.rules.say import note, say, warn
 from blueprint.finding import Confidence, Finding, Severity
@@ -28,9 +28,8 @@ _NUMBERS = {
 def unknown_versions(graph: Graph) -> Iterator[Finding]:
     """SRV201: an image whose tag moves: nobody can say which flags and metrics its server has."""
     for engine in engines(graph):
-        name, at, _ = engine.image.partition("@")
-        tag = name.rpartition(":")[2] if ":" in name.rpartition("/")[2] else ""
-        if not engine.version and not at and (not tag or tag.startswith(_MOVING)):
+        tag = name_and_tag(engine.image)[1]
+        if not engine.version and "@" not in engine.image and (not tag or tag.startswith(_MOVING)):
             message = f"{engine.image} may be any version of vLLM: its flags and metrics cannot be checked"
             yield note(
                 "SRV201", engine.manifest, message, f"{engine.at}.image", "use a tag with a version, and a digest"
