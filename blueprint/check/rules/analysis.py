@@ -244,7 +244,7 @@ def arguments(graph: Graph) -> Iterator[Finding]:
                     message = f"the argument {name} has no value: the template declares it and nothing passes it"
                     yield say("ANA208", rollout.manifest, message, analysis.at, f"args: [{{name: {name}, value: …}}]")
             for name, count in passed.items():
-                values = [row for row in analysis.args if row.get("name") == name]
+                values = [row for row in analysis.args if text(row.get("name")) == name]
                 if count > 1:
                     empty = "" if has_value(values[-1]) else ", and is empty"
                     message = f"the argument {name} is passed {count} times; the last one wins{empty}"

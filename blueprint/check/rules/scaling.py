@@ -109,7 +109,7 @@ def sleepers(graph: Graph) -> Iterator[Finding]:
     for key, verdicts in inside.items():
         scaler = scaled[key]
         asleep = scaler.least == 0 or scaler.spec.get("idleReplicaCount") == 0
-        others = [t for t in scaler.triggers if t.get("type") not in {"prometheus", "cpu", "memory"}]
+        others = [t for t in scaler.triggers if text(t.get("type")) not in {"prometheus", "cpu", "memory"}]
         if asleep and all(verdicts) and not others:
             said = "minReplicaCount is 0" if "minReplicaCount" in scaler.spec else "minReplicaCount is 0 by default"
             if scaler.spec.get("idleReplicaCount") == 0:
@@ -163,7 +163,7 @@ def poor_signals(graph: Graph) -> Iterator[Finding]:
         if scaler.workload is None or id(scaler.workload) not in serving:
             continue
         for index, trigger in enumerate(scaler.triggers):
-            if trigger.get("type") in {"cpu", "memory"}:
+            if text(trigger.get("type")) in {"cpu", "memory"}:
                 yield _poor(scaler, f"spec.triggers[{index}].type", text(trigger.get("type")))
         for index, metric in enumerate(maps(scaler.spec.get("metrics"))):
             name = text(mapping(metric.get("resource") or metric.get("containerResource")).get("name"))
