@@ -267,7 +267,7 @@ def _template_folders(root: Path) -> list[Path]:
 
 
 def _edited_since(moment: int) -> bool:
-    """Whether this is a source checkout with a file newer than the moment (ns): its version does not tell what it does."""
+    """Whether this is a source checkout with a file newer than the moment (ns): its version tells nothing."""
     package = Path(__file__).parent
     if (package / "_data").is_dir():
         return False
