@@ -113,7 +113,8 @@ def idle(world: World) -> State:
         for name in _cohort_names(world)
     }
     for name, found in world.cohorts.items():
-        cohorts[name].weight = found.weight
+        if name in cohorts:  # one without a name is no cohort
+            cohorts[name].weight = found.weight
     cyclic = {name for name in cohorts if _cyclic(world, name)}
     for name, node in cohorts.items():
         parent = world.cohorts[name].parent if name in world.cohorts else ""
