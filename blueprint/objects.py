@@ -21,13 +21,14 @@ class Manifest:
 
     `unknown` are fields with a placeholder that some tool fills in later: nothing is known of what is there or below.
     `root` is the folder that brings the object to a cluster where that is not the folder of its file: a Kustomize root
-    that takes it from a base, a Helm chart.
+    that takes it from a base, a Helm chart. A `draft` is what a tool would still change: it is judged by itself alone.
     """
 
     body: dict[str, Any]
     source: Source
     unknown: frozenset[Steps] = frozenset()
     root: str | None = None
+    draft: bool = False
     _ref: Ref | None = field(default=None, init=False, repr=False, compare=False)
 
     @property

@@ -89,7 +89,8 @@ def _build(chart: str, *, base: Path, program: str) -> tuple[list[Manifest] | No
     try:
         data = programs.output([program, "template", here.name.lower()[:53], ".", *options], here)
     except programs.Failed as failed:
-        return None, str(failed)
+        reason = str(failed)
+        return None, reason if len(reason) <= 300 else f"{reason[:300]} …"
     reading = Reading()
     read_bytes(data, "", reading)
     if reading.counts.unreadable:

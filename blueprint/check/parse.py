@@ -126,7 +126,7 @@ class _Reader:
         self.text = text
         self.file = file
         self.reading = reading
-        self.template = False
+        self.template = self.noted = False
 
     def run(self) -> None:
         unreadable = False
@@ -153,22 +153,25 @@ class _Reader:
                 unreadable = True
                 self._remark(problem.remark, start)
         self.reading.counts.unreadable += unreadable
-        if self.template:
+        if self.noted:
             message = "a template of another tool: what that tool fills in is not judged"
             note = Finding("YML301", message, Source(self.file), Severity.NOTE, Confidence.STYLE)
             self.reading.findings.append(note)
 
     def _template(self, chunk: str, start: int) -> None:
         """The objects of a template, as far as they can be read; of others the kind, if the text says it."""
+        counts = self.reading.counts
+        before = counts.objects
         self.template = True
-        if self._filled(chunk, start):
-            return
+        filled = self._filled(chunk, start)
         body: dict[str, Any] = dict(identity(chunk))
-        if len(body) == 2:
+        if not filled and len(body) == 2:
             self._object(body, start + max(first_content(chunk)[0], 0), 0, _everything)
-        else:
-            self.reading.counts.documents += 1
-            self.reading.counts.templates += 1
+        elif not filled:
+            counts.documents += 1
+            counts.templates += 1
+        self.template = False
+        self.noted = self.noted or not filled or counts.objects > before
 
     def _filled(self, chunk: str, start: int) -> bool:
         """Whether a document could be read with marks in place of its placeholders; its objects then are."""
@@ -197,8 +200,9 @@ class _Reader:
             if values:
                 return
         value, node, remarks = load_yaml(chunk)
-        for remark in remarks:
-            remarked(remark, start)
+        if isinstance(value, dict) and "apiVersion" in value and "kind" in value:
+            for remark in remarks:
+                remarked(remark, start)
         yield value, start + (node.line if node else line), node.column if node else column
 
     def _json(self, chunk: str) -> list[tuple[Json, int]]:
@@ -222,7 +226,7 @@ class _Reader:
             self._incomplete(value, line, column)
             return
         if unknown is not _nothing and is_placeholder(f"{api_version} {kind}"):
-            self.template = True
+            self.noted = True
             counts.templates += 1
             return
         if _file_only(api_version, kind):

@@ -24,11 +24,15 @@ _T = TypeVar("_T")
 
 @dataclass(slots=True)
 class Built:
-    """What programs made: objects, what is to be said, and the names of files that are not to be read any more."""
+    """What programs made: objects, what is to be said, and the names of files that are not to be read any more.
+
+    `drafts` are files whose objects a tool would still change, had it been possible to run it.
+    """
 
     manifests: list[Manifest] = field(default_factory=list)
     findings: list[Finding] = field(default_factory=list)
     files: set[str] = field(default_factory=set)
+    drafts: set[str] = field(default_factory=set)
 
 
 class Failed(Exception):
@@ -78,7 +82,7 @@ def _reason(errors: str) -> str:
     lines = [line.strip() for line in errors.splitlines() if line.strip()]
     told = [line for line in lines if line.startswith("Error:")] or lines
     text = told[-1].removeprefix("Error:").strip() if told else ""
-    return text if len(text) <= 400 else f"{text[:100]} … {text[-300:]}"
+    return text[-4000:]
 
 
 def each(function: Callable[[str], _T], folders: Iterable[str]) -> list[_T]:

@@ -10,10 +10,12 @@ import os
 import stat
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from blueprint.check import helm, kustomize
 from blueprint.check.globs import glob
+from blueprint.check.kustomization import FILES as KUSTOMIZATIONS
 from blueprint.check.parse import MAX_FILE, Counts, Reading, read_bytes
 from blueprint.check.programs import Built
 from blueprint.errors import UsageError
@@ -49,10 +51,12 @@ def read(
         for name, asked_for in _files(Path(path), base):
             if not any(glob(pattern, name, "/") for pattern in exclude):
                 files[name] = files.get(name, False) or asked_for
-    taken = _built(list(files), base, reading) if build else frozenset[str]()
+    taken, drafts = _built(list(files), base, reading) if build else (set(), set())
     for name in sorted(files):
         if files[name] or (name not in taken and name.endswith(SUFFIXES)):
             _read_file(name, base, reading, any_kind=files[name])
+    if drafts:
+        reading.manifests = [replace(m, draft=True) if m.source.file in drafts else m for m in reading.manifests]
     reading.manifests.sort(key=lambda manifest: manifest.source)
     reading.aside.sort(key=lambda manifest: manifest.source)
     reading.findings.sort(key=lambda finding: finding.source or Source(""))
@@ -71,24 +75,26 @@ def _files(path: Path, base: Path) -> Iterator[tuple[str, bool]]:
         folders[:] = sorted(name for name in folders if not name.startswith(".") and name != "node_modules")
         below = Path(path, Path(folder).relative_to(top))
         for name in sorted(files):
-            if (name.endswith(SUFFIXES) or name in kustomize.FILES) and not name.startswith("."):
+            if (name.endswith(SUFFIXES) or name in KUSTOMIZATIONS) and not name.startswith("."):
                 yield os.path.normpath(below / name), False
 
 
-def _built(files: Sequence[str], base: Path, reading: Reading) -> frozenset[str]:
-    """Build what can be built, and tell which files need not be read any more."""
+def _built(files: Sequence[str], base: Path, reading: Reading) -> tuple[set[str], set[str]]:
+    """Build what can be built; tell which files need not be read any more, and which hold drafts."""
     builders: tuple[Callable[[Sequence[str], Path], Built], ...] = (helm.built, kustomize.built)
     taken: set[str] = set()
+    drafts: set[str] = set()
     for builder in builders:
         made = builder([name for name in files if name not in taken], base)
         taken |= made.files
+        drafts |= made.drafts
         reading.manifests += made.manifests
         reading.findings += made.findings
         reading.counts.files += len(made.files)
         reading.counts.documents += len(made.manifests)
         reading.counts.objects += len(made.manifests)
         reading.counts.doubtful += sum(bool(manifest.unknown) for manifest in made.manifests)
-    return frozenset(taken)
+    return taken, drafts
 
 
 def _read_file(name: str, base: Path, reading: Reading, *, any_kind: bool) -> None:

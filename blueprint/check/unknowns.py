@@ -13,7 +13,7 @@ from blueprint.check.locate import path_steps
 from blueprint.check.scalars import Json
 from blueprint.check.shapes import mapping
 from blueprint.finding import Finding, Ref, Source
-from blueprint.objects import Manifest, Steps
+from blueprint.objects import EVERYTHING, Manifest, Steps
 
 _IDENTITY = frozenset({("apiVersion",), ("kind",), ("metadata", "name"), ("metadata", "namespace")})
 _ABOUT_NAMES = frozenset({"SCH104"})
@@ -39,13 +39,15 @@ def of_one(manifest: Manifest, judge: Judge) -> list[Finding]:
 
 def of_all(manifests: Sequence[Manifest], judge: Judges) -> list[Finding]:
     """What a judge says of objects together, whatever stands in their unknown fields."""
+    # Of a draft, among other objects, nothing is known but that it is there.
+    given = [replace(manifest, unknown=EVERYTHING) if manifest.draft else manifest for manifest in manifests]
     doubtful: dict[tuple[Source | None, Ref | None], Manifest] = {
-        (manifest.source, manifest.ref): manifest for manifest in manifests if manifest.unknown
+        (manifest.source, manifest.ref): manifest for manifest in given if manifest.unknown
     }
-    found = list(judge(manifests))
+    found = list(judge(given))
     if not doubtful:
         return found
-    either = {_subject(finding) for finding in judge([bare(manifest) for manifest in manifests])}
+    either = {_subject(finding) for finding in judge([bare(manifest) for manifest in given])}
     return [
         finding
         for finding in found

@@ -133,6 +133,46 @@ def test_a_root_that_cannot_be_built_is_a_finding(tree: Path) -> None:
 @pytest.mark.parametrize(
     "line", ["resources: ['https://example.com/a.yaml']", "bases: ['git@example.com:a/b']", "helmCharts: [{name: x}]"]
 )
+def test_what_a_kustomization_would_change_is_a_draft(tree: Path) -> None:
+    write(tree, {**FILES, "apart/kustomization.yaml": "resources: [a.yaml]\n", "apart/a.yaml": FILES["plain.yaml"]})
+    drafts = {manifest.source.file for manifest in read(["."], build=True).manifests if manifest.draft}
+    assert drafts == {"base/settings.yaml"}
+
+
+def test_what_stands_beside_a_kustomization_is_not_read(tree: Path) -> None:
+    left = {f"base/{name}": FILES["prod/patch.yaml"] for name in ("a.yaml", "patches/b.yaml", "more/c.yaml")}
+    write(tree, {**FILES, **left})
+    install(tree, kustomize={"out": BUILT.format(base=tree / "base")})
+    reading = read(["."], build=True)
+    assert {m.source.file for m in reading.manifests if "dta" in m.body} == {"base/more/c.yaml"}
+    (note,) = reading.findings
+    assert (note.code, note.source.file) == ("YML303", "base/a.yaml")
+    assert "not read: 2 files stand beside" in note.message
+
+
+@pytest.mark.parametrize(
+    ("error", "told"),
+    [
+        (
+            "accumulating resources: accumulation err='accumulating resources from '../x': '/t/x' must resolve to a file': "
+            "recursed accumulation of path '/t/x': accumulating resources: accumulation err='accumulating resources from "
+            "'gone.yaml': evalsymlink failure on '/t/x/gone.yaml' : lstat /t/x/gone.yaml: no such file or directory': must "
+            "build at directory: not a valid directory",
+            "gone.yaml: no such file or directory",
+        ),
+        (
+            "accumulating resources: accumulation err='x': recursed accumulation of path '/t/x': nothing selected by a:b",
+            "nothing selected by a:b",
+        ),
+    ],
+)
+def test_the_innermost_reason_is_told(error: str, told: str, tree: Path) -> None:
+    write(tree, FILES)
+    install(tree, kustomize={"out": "", "error": f"Error: {error}"})
+    (finding,) = read(["."], build=True).findings
+    assert finding.message == f"kustomize cannot build this folder: {told}"
+
+
 def test_what_takes_from_elsewhere_is_not_built(line: str, tree: Path) -> None:
     write(tree, {"base/kustomization.yaml": f"{line}\n", "prod/kustomization.yaml": "resources: [../base]\n"})
     install(tree, kustomize={"out": BUILT})

@@ -313,3 +313,8 @@ def test_paths_are_named_without_their_base(tmp_path: Path) -> None:
     (tmp_path / "a/b.yaml").write_text(SETTINGS)
     for path in (".", "a", "a/b.yaml"):
         assert [m.source.file for m in read([path], base=tmp_path).manifests] == ["a/b.yaml"]
+
+
+def test_nothing_is_said_of_the_style_of_what_is_no_object() -> None:
+    assert not of("since: 2024-05-10\non: yes\non: no\n").findings
+    assert of(SETTINGS + "since: 2024-05-10\n").findings

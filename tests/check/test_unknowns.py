@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 from blueprint.check.unknowns import bare, of_all, of_one
 from blueprint.finding import Finding, Source
@@ -61,3 +62,10 @@ def test_findings_across_objects_hold_too() -> None:
     assert len(of_all([queue(a=11), unknown], all_together)) == 2
     partial = queue(EVERYTHING, "b.yaml", a=1)
     assert [f.source for f in of_all([queue(a=11), partial], all_together)] == [Source("a.yaml", 1)]
+
+
+def test_a_draft_is_judged_by_itself_alone() -> None:
+    draft = replace(queue(a=11), draft=True)
+    assert of_one(draft, too_many)
+    assert of_all([draft], all_together) == []
+    assert of_all([queue(a=11), replace(queue(a=1, file="b.yaml"), draft=True)], all_together) != []
