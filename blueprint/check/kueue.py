@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import yaml_rs
 
-from blueprint.admission.demand import Demand, Workload, demands
 from blueprint.admission.decide import after_admission, settle
+from blueprint.admission.demand import Demand, Workload, demands
 from blueprint.admission.flavors import Assignment
 from blueprint.admission.gates import Way, queue_way
 from blueprint.admission.match import HOSTNAME
@@ -21,6 +22,7 @@ from blueprint.admission.settings import DEFAULT_VERSION
 from blueprint.admission.settings import GROUP as CONFIGURATION_GROUP
 from blueprint.admission.state import State, idle
 from blueprint.admission.world import World, world
+from blueprint.catalog.tables import table
 from blueprint.catalog.versions import version
 from blueprint.check import machines
 from blueprint.check.graph import Graph, kind_of, labels_of
@@ -93,10 +95,14 @@ class Judged:
 
 @dataclass(frozen=True)
 class Kueue:
-    """One cluster's Kueue. `world.nodes` is None where nothing says which nodes there are."""
+    """One cluster's Kueue. `world.nodes` is None where nothing says which nodes there are.
+
+    `said` tells that the tree or the user names the version; otherwise it is the one that the rules were read from.
+    """
 
     graph: Graph
     world: World
+    said: bool = False
 
     @cached_property
     def state(self) -> State:
@@ -138,12 +144,10 @@ class Kueue:
 
     @cached_property
     def open(self) -> frozenset[Ref]:
-        """Objects of Kueue with a placeholder in a field that decides: nothing is known of them."""
-        return frozenset(m.ref for m in self.graph.group(GROUP) if templated(m.body))
-
-    def queue(self, name: str) -> Manifest | None:
-        """The ClusterQueue of this name."""
-        return self.graph.get(Ref(GROUP, "ClusterQueue", "", name))
+        """Objects of Kueue of which nothing is known: with a placeholder where it decides, or written twice."""
+        mine = self.graph.group(GROUP)
+        counts = Counter(m.ref for m in mine)
+        return frozenset(m.ref for m in mine if counts[m.ref] > 1 or undecided(m))
 
     @cached_property
     def machines(self) -> Sequence[tuple[Node, int]]:
@@ -174,7 +178,7 @@ class Kueue:
         found: list[Judged] = []
         for manifest in self.graph.kind(*JOBS):
             asked = job(manifest, self.world.find, pods)
-            if isinstance(asked, Job) and self._queued(manifest, asked) and not templated(manifest.body):
+            if isinstance(asked, Job) and self._queued(manifest, asked) and not undecided(manifest):
                 found.append(self._judge(manifest, asked))
         return found
 
@@ -182,7 +186,11 @@ class Kueue:
         if mapping(manifest.body.get("metadata")).get("ownerReferences"):
             return False
         if QUEUE_LABEL in asked.labels:
-            return not placeholder(asked.labels[QUEUE_LABEL])
+            name = asked.labels[QUEUE_LABEL]
+            queues = self.world.local_queues
+            if not manifest.ref.namespace and ("default", name) not in queues and queues:
+                return False  # whoever applies the job says in which namespace
+            return not placeholder(name)
         where = (manifest.ref.namespace or "default", "default")
         return kind_of(manifest) in BATCH and where in self.world.local_queues
 
@@ -193,7 +201,7 @@ class Kueue:
         queue, assumed = way.queue, False
         if queue is None and not self.world.local_queues and len(self.state.queues) == 1 == len(self.world.queues):
             queue, assumed = next(iter(self.state.queues.values())), True
-        if queue is None or self._unknown(queue.spec):
+        if queue is None or self._unknown(queue.spec) or way.local_queue in self.open:
             return Judged(manifest, asked, way, found, (*way.reasons, *problems), None)
         workload = Workload(f"{namespace}/{manifest.ref.name}", namespace, found, way.priority, problems)
         assignment, refused, _ = settle(self.state, queue, workload)
@@ -202,7 +210,7 @@ class Kueue:
         return Judged(manifest, asked, way, found, reasons, assignment, assumed)
 
     def _unknown(self, queue: ClusterQueue) -> bool:
-        """Whether a placeholder stands in what decides: the queue, its flavors, or anything it could borrow from."""
+        """Whether something that decides is open: the queue, its flavors, or anything that it could borrow from."""
         mine = {queue.ref, *(Ref(GROUP, "ResourceFlavor", "", name) for name in queue.flavors)}
         lenders = any(ref.kind in ("ClusterQueue", "Cohort") for ref in self.open)
         return bool(mine & self.open) or (bool(queue.cohort) and lenders)
@@ -222,11 +230,21 @@ def _kueue(graph: Graph) -> Kueue:
     if inventory:
         source = machines.pools(graph)[0].manifest.source
         aside.append(Manifest({"kind": "Inventory", "pools": inventory}, source))
-    return Kueue(graph, world([*seen, *real], aside, _version(graph)))
+    release = _version(graph)
+    found = Kueue(graph, world([*seen, *real], aside, release or DEFAULT_VERSION), bool(release))
+    gates = set(found.world.settings.gates)
+    if not release and gates - set(table("kueue_rules")["gates"]["names"]) and gates & set(_NEWER_GATES):
+        return replace(found, world=world([*seen, *real], aside, NEWER))
+    return found
+
+
+NEWER = "newer than 0.17"
+"""What stands for the version where only the names of feature gates tell of it."""
+_NEWER_GATES = ("KueueDRAIntegration", "KueueDRAIntegrationPartitionableDevices", "ConcurrentAdmission")
 
 
 def _version(graph: Graph) -> str:
-    """The version that is said, of the inventory, of the controller's image, or the one that the rules were read from."""
+    """The version that is said, that of the inventory, or of the controller's image; "" where nothing tells."""
     said = graph.versions.get("kueue") or machines.release(graph)
     if said:
         return said.removeprefix("v")
@@ -236,7 +254,7 @@ def _version(graph: Graph) -> str:
                 found = image(text(container.get("image")))
                 if found.repository.endswith("/kueue") and found.tag and version(found.tag):
                     return found.tag.removeprefix("v")
-    return DEFAULT_VERSION
+    return ""
 
 
 def _configured(manifest: Manifest, key: str, content: str) -> Iterator[Configured]:
@@ -255,9 +273,11 @@ _FREE = frozenset({"args", "command", "env", "annotations", "description", "imag
 """Fields in which a placeholder says nothing about quota, queue or place."""
 
 
-def templated(value: object) -> bool:
-    """Whether another tool will replace something in a field that decides about admission."""
-    stack = [value]
+def undecided(manifest: Manifest) -> bool:
+    """Whether another tool will fill in a field that decides about admission."""
+    if manifest.draft or any(not _FREE & set(map(str, steps)) for steps in manifest.unknown):
+        return True
+    stack: list[object] = [manifest.body]
     while stack:
         each = stack.pop()
         if isinstance(each, dict):

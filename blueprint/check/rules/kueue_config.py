@@ -6,7 +6,8 @@ config/components/webhook/kustomization.yaml.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from difflib import get_close_matches
 from typing import Any
 
 from blueprint.admission.match import LabelSelector
@@ -54,8 +55,16 @@ def unreadable(graph: Graph) -> Iterator[Finding]:
             continue
         for path, names in _unknown(each.body, {**fields["common"], **fields[release]}):
             if path not in moved:
-                message = f"{path} is no field of the configuration ({release}): Kueue does not start"
-                yield say("KQ901", each.manifest, message, each.at(path), closest(path.rpartition(".")[2], names))
+                message = f"{path} is no field of the configuration ({release}): Kueue {found.version} does not start"
+                yield _unlisted(found, "KQ901", each, path, message, closest(path.rpartition(".")[2], names))
+
+
+def _unlisted(found: Kueue, code: str, each: Configured, path: str, message: str, near: str) -> Finding:
+    """What is not in a table of this version: certain where the version is said, a remark where it may be another."""
+    if found.said:
+        return say(code, each.manifest, message, each.at(path), near)
+    severity = Severity.WARNING if near else Severity.NOTE
+    return say(code, each.manifest, message, each.at(path), near, severity, Confidence.LIKELY)
 
 
 def _unknown(body: Body, fields: Mapping[str, Any], path: str = "") -> Iterator[tuple[str, list[str]]]:
@@ -72,6 +81,7 @@ def frameworks(graph: Graph) -> Iterator[Finding]:
     found = kueue(graph)
     more = {row["name"]: row["gate"] for row in table("kueue_rules")["more_frameworks"]}
     names = {*table("kueue")["frameworks"].values(), *more}
+    former = table("kueue_rules")["former_frameworks"]
     for each, body in _known(found):
         written = texts(mapping(body.get("integrations")).get("frameworks"))
         for index, name in enumerate(written):
@@ -80,13 +90,24 @@ def frameworks(graph: Graph) -> Iterator[Finding]:
                 continue
             if name not in names:
                 message = f"{name} is no framework of Kueue {found.version}: it does not start"
-                sure = None if _judged(found, "gates") else Confidence.LIKELY
-                yield say("KQ902", each.manifest, message, path, closest(name, sorted(names)), Severity.ERROR, sure)
+                near = "" if name in former else _framework(name, names)
+                yield _unlisted(found, "KQ902", each, f"integrations.frameworks[{index}]", message, near)
             elif name in written[:index]:
                 yield say("KQ902", each.manifest, f"{name} is there twice: Kueue does not start", path, "keep one")
             elif name in more and not found.gate(more[name]):
                 message = f"{name} needs the feature gate {more[name]}: Kueue does not start without"
                 yield say("KQ902", each.manifest, message, path, f"featureGates: {{{more[name]}: true}}")
+
+
+def _framework(name: str, names: Collection[str]) -> str:
+    """A framework whose last part, or whose nearly whole name, is this one."""
+    short = next((each for each in sorted(names) if each.rpartition("/")[2] == name.lower().rpartition("/")[2]), "")
+    return f"did you mean {short}?" if short else _slip(name, sorted(names))
+
+
+def _slip(name: str, names: Sequence[str]) -> str:
+    near = get_close_matches(name, names, 1, cutoff=0.9)
+    return f"did you mean {near[0]}?" if near else ""
 
 
 def gates(graph: Graph) -> Iterator[Finding]:
@@ -100,8 +121,8 @@ def gates(graph: Graph) -> Iterator[Finding]:
             path = each.at(f"featureGates.{name}")
             if name not in known["names"] and not placeholder(name):
                 message = f"Kueue {found.version} has no feature gate {name}: it does not start"
-                fix = closest(str(name), known["names"]) or "remove it"
-                yield say("KQ903", each.manifest, message, path, fix)
+                near = _slip(str(name), known["names"])
+                yield _unlisted(found, "KQ903", each, f"featureGates.{name}", message, near)
             elif name in known["locked"] and value is False:
                 yield say("KQ903", each.manifest, f"{name} is locked to true: Kueue does not start", path, "remove it")
 

@@ -35,8 +35,7 @@ def unknown_queues(graph: Graph) -> Iterator[Finding]:
     found = kueue(graph)
     for judged in found.judged:
         name = judged.job.labels.get(QUEUE_LABEL, "")
-        ref = judged.manifest.ref
-        namespace = ref.namespace or "default"
+        namespace = judged.manifest.ref.namespace or "default"
         if not name or (namespace, name) in found.world.local_queues or not graph.closed(LOCAL_QUEUE):
             continue
         here = sorted(each for where, each in found.world.local_queues if where == namespace)
@@ -52,12 +51,19 @@ def unknown_queues(graph: Graph) -> Iterator[Finding]:
 
 def frameworks(graph: Graph) -> Iterator[Finding]:
     """KQ105: the configuration does not list the framework of a queued job."""
-    for judged in kueue(graph).judged:
+    found = kueue(graph)
+    listed = any(
+        each.body and mapping(each.body.get("integrations")).get("frameworks") for each in found.configurations
+    )
+    for judged in found.judged:
         for reason in _of(judged, "KQ105")[:1]:
             suspended = mapping(judged.manifest.body.get("spec")).get("suspend") is True
             message = f"{reason.message}; {'it stays suspended' if suspended else 'it runs without quota'}"
+            if not listed:
+                message += " (the configuration lists no frameworks, which means batch/job alone)"
             fix = "add the framework to integrations.frameworks"
-            yield say("KQ105", judged.manifest, message, f"metadata.labels[{QUEUE_LABEL}]", fix)
+            severity = Severity.ERROR if listed else Severity.NOTE
+            yield say("KQ105", judged.manifest, message, f"metadata.labels[{QUEUE_LABEL}]", fix, severity)
 
 
 def classes(graph: Graph) -> Iterator[Finding]:
@@ -106,8 +112,11 @@ def never_admitted(graph: Graph) -> Iterator[Finding]:
         if limit := first.limit:
             size = "no limit" if limit.value is None else shown(limit.resource, limit.value)
             message += f". What binds: {limit.field} {size} of {limit.object}"
-        severity = Severity.WARNING if judged.assumed else Severity.ERROR
-        sure = Confidence.LIKELY if judged.assumed else None
+        open_ = first.code == "KQ201" and "/" in first.resource and not found.world.settings.given
+        if open_:
+            message += ", unless Kueue's configuration, which is not here, excludes or transforms it"
+        severity = Severity.WARNING if judged.assumed or open_ else Severity.ERROR
+        sure = Confidence.LIKELY if judged.assumed or open_ else None
         yield say(first.code, judged.manifest, message, "spec", _remedy(first), severity, sure)
 
 

@@ -153,7 +153,7 @@ def nothing_to_give(graph: Graph) -> Iterator[Finding]:
         for g, group in enumerate(found.world.queues[manifest.ref.name].groups):
             for i, resource in enumerate(group.covered):
                 pairs = [FlavorResource(flavor, resource) for flavor in group.flavors]
-                if pairs and not any(node.capacity(pair) > 0 for pair in pairs):
+                if pairs and all(node.capacity(pair) <= 0 <= node.quota(pair).nominal for pair in pairs):
                     message = (
                         f"no flavor can ever give {resource}: the quota is 0 and nobody lends any; "
                         "a job that asks for it is never admitted"
