@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import gc
 import io
 import os
 import shutil
@@ -198,6 +199,7 @@ def version() -> None:
 
 def main() -> None:
     """Run the command line; every known failure is one message, never a traceback."""
+    gc.disable()  # a run is short, and what it makes lives to its end: looking for garbage finds none
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:
             # Closed by the caller (`>&-`): a file of the tree must not become our standard output.
