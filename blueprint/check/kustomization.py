@@ -47,8 +47,10 @@ class Kustomization:
         """Something that it takes from elsewhere, or that needs another program; "" for nothing."""
         if self.body.get("helmCharts") or self.body.get("helmChartInflationGenerator"):
             return "helmCharts"
-        listed = (text(each) for key in _LISTS for each in items(self.body.get(key)))
-        return next((each for each in listed if any(mark in each for mark in _REMOTE)), "")
+        named = [text(each) for key in _LISTS for each in items(self.body.get(key))]
+        named += [text(mapping(self.body.get("openapi")).get("path"))]
+        named += [text(each.get("path")) for key in ("patches", "replacements") for each in maps(self.body.get(key))]
+        return next((each for each in named if any(mark in each for mark in _REMOTE)), "")
 
     def parts(self) -> Iterator[str]:
         """Files that it takes apart from resources: patches, and what changes or adds objects."""
