@@ -61,7 +61,7 @@ def written_elsewhere(graph: Graph) -> Iterator[Finding]:
             first = next((n for n, rule in enumerate(rules) if _names(rule, group, resource) and _level(rule)), None)
             if first is None:
                 continue
-            decides = next((rule for rule in rules if _matches(rule, group, sub) and "users" not in rule), {})
+            decides = next((rule for rule in rules if _matches(rule, group, sub) and _open(rule)), {})
             if _level(decides) < _level(rules[first]):
                 name = f"{resource}.{group}" if group else resource
                 message = f"{row['what']} of {name} is written to {sub}, which no rule logs at this level"
@@ -100,7 +100,7 @@ def _open(rule: Body) -> bool:
     return (
         not rule.get("users")
         and not rule.get("userGroups")
-        and (not verbs or bool({"create", "update", "*"} & set(verbs)))
+        and (not verbs or bool({"create", "update", "patch", "*"} & set(verbs)))
     )
 
 
