@@ -1,7 +1,6 @@
-"""The same object more than once: in one folder, in two versions, in two applications of a cluster.
+"""The same object more than once: in one folder, or in two versions; two applications are a matter of rules.argo_ops.
 
-Source: Argo CD v3.6.1 controller/state.go: within an application the last one wins (RepeatedResourceWarning); of two
-applications each undoes what the other does (SharedResourceWarning).
+Source: Argo CD v3.6.1 controller/state.go: within an application the last one wins (RepeatedResourceWarning).
 """
 
 from __future__ import annotations
@@ -10,9 +9,6 @@ from collections.abc import Callable, Iterable, Sequence
 
 from blueprint.finding import Finding, Ref
 from blueprint.objects import Manifest
-
-Place = tuple[str, str]
-"""The cluster and the application that an object is applied to and with."""
 
 
 def folder(manifest: Manifest) -> str:
@@ -38,18 +34,3 @@ def repeated(manifests: Sequence[Manifest], together: Callable[[Manifest], str] 
             yield Finding(
                 "REF102", message, manifest.source, object=ref, path="apiVersion", fix="remove one of the two"
             )
-
-
-def shared(manifests: Sequence[Manifest], place: Callable[[Manifest], Place | None]) -> Iterable[Finding]:
-    """REF103: an object in two applications of one cluster; `place` is None for what no application applies."""
-    owners: dict[tuple[str, Ref], tuple[str, Manifest]] = {}
-    for manifest in sorted(manifests, key=lambda each: each.source):
-        where, ref = place(manifest), manifest.ref
-        if where is None or not ref.name:
-            continue
-        cluster, application = where
-        owner, first = owners.setdefault((cluster, ref), (application, manifest))
-        if owner != application:
-            message = f"{ref} is in the applications {owner} ({first.source}) and {application} of cluster {cluster}"
-            fix = "leave it to one application"
-            yield Finding("REF103", message, manifest.source, object=ref, fix=fix)

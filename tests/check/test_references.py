@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from blueprint.check.references import repeated, shared
+from blueprint.check.references import repeated
 from blueprint.finding import Source
 from blueprint.objects import Manifest
 
@@ -36,16 +36,3 @@ def test_two_versions_are_one_object() -> None:
 
 def test_objects_without_names_are_not_compared() -> None:
     assert not list(repeated([thing("a.yaml", ""), thing("a.yaml", "")]))
-
-
-def place(manifest: Manifest) -> tuple[str, str] | None:
-    parts = manifest.source.file.split("/")
-    return (parts[0], parts[1]) if len(parts) > 2 else None
-
-
-def test_two_applications_of_one_cluster() -> None:
-    here, there = thing("prod/a/x.yaml"), thing("prod/b/x.yaml")
-    (finding,) = shared([here, there], place)
-    assert finding.code == "REF103"
-    assert "a (prod/a/x.yaml:1:1) and b" in finding.message
-    assert not list(shared([here, thing("test/b/x.yaml"), thing("prod/a/y.yaml"), thing("x.yaml")], place))
