@@ -221,6 +221,18 @@ def no_place(topology: str, flavor: str, each: PodSetChoice, failure: Failure) -
     return Reason(code, Kind.TOPOLOGY, message, podset=podset.name, flavor=flavor)
 
 
+def unwritable(assignment: Assignment) -> PodSetChoice | None:
+    """A pod set whose placement the API server does not take: without domains, or with a number below one in one.
+
+    Seen on the real scheduler: it admits such a workload in its cache, fails to write it, and tries for ever. Numbers
+    below one come of nodes that are overbooked, which pods are where a queue covers `pods`: they are counted twice.
+    """
+    for each in assignment.podsets:
+        if each.spread is not None and (not each.spread or any(count < 1 for _, count in each.spread)):
+            return each
+    return None
+
+
 def running(workload: Workload, queue: Queue, assignment: Assignment, *, created: float, reserved: float) -> Running:
     """The workload as it runs with an assignment."""
     nodes: list[OnNodes] = []

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from blueprint.admission.amounts import Amounts
-from blueprint.admission.attempt import Scheduler, running
+from blueprint.admission.attempt import Scheduler, running, unwritable
 from blueprint.admission.demand import Demand, Workload, demands
 from blueprint.admission.flavors import Assignment, PodSetChoice, Tried, pending
 from blueprint.admission.gates import Way, queue_way
@@ -144,8 +144,8 @@ def settle(state: State, queue: Queue, workload: Workload) -> tuple[Assignment |
     while True:
         found = scheduler.attempt(workload, queue, tried).assignment
         if found.mode is Mode.FIT:
-            unwritable = [_unwritable(each) for each in found.podsets if each.spread == []]
-            return (None, unwritable, len(seen) + 1) if unwritable else (found, [], len(seen) + 1)
+            lost = unwritable(found)
+            return (None, [_unwritable(lost)], len(seen) + 1) if lost else (found, [], len(seen) + 1)
         reasons += found.reasons
         tried = found.tried
         mark = tuple(tuple(sorted(each.items())) for each in tried)
@@ -155,9 +155,8 @@ def settle(state: State, queue: Queue, workload: Workload) -> tuple[Assignment |
 
 
 def _unwritable(each: PodSetChoice) -> Reason:
-    """Seen on the real scheduler: the server refuses a `topologyAssignment` without slices; Kueue tries for ever."""
     podset = each.demand.podset
-    message = f"pod set {podset.name} would be placed without pods, which the API server refuses: Kueue tries for ever"
+    message = f"the placement of {podset.name} has no pods in a domain: the API server refuses it, Kueue tries for ever"
     return Reason("KQ307", Kind.TOPOLOGY, message, podset=podset.name)
 
 

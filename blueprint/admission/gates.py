@@ -75,6 +75,8 @@ def queue_way(world: World, state: State, manifest: Manifest, asked: Job) -> Way
 
 def _priority(world: World, asked: Job) -> tuple[int, list[Reason]]:
     """The priority in the queue: of the WorkloadPriorityClass, else of the pods' PriorityClass."""
+    if asked.priority is not None:
+        return asked.priority, []
     name = asked.labels.get(PRIORITY_LABEL)
     if name:
         if name in world.classes:

@@ -70,13 +70,15 @@ class PodSet:
 class Job:
     """What Kueue makes of one object: `copies` Workloads of these pod sets each, queued by these labels.
 
-    `labels` are those of the object that is queued, `class_name` the PriorityClass of its pods.
+    `labels` are those of the object that is queued, `class_name` the PriorityClass of its pods; `priority` is written
+    down only in a Workload.
     """
 
     podsets: tuple[PodSet, ...]
     labels: dict[str, str]
     class_name: str = ""
     copies: int = 1
+    priority: int | None = None
 
 
 def job(
@@ -295,7 +297,7 @@ def _workload(body: Body) -> Job:
     name, group = text(reference, "name"), text(reference, "group")
     if name and group == PREFIX:
         own[PRIORITY_LABEL] = name
-    return Job(tuple(sets), own, name if group != PREFIX else "")
+    return Job(tuple(sets), own, name if group != PREFIX else "", priority=whole(body, "spec", "priority"))
 
 
 def _written_wish(asked: Body) -> Wish:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any
 
 import yaml_rs
@@ -25,6 +26,7 @@ DEFAULT_VERSION = "0.17.0"
 _STRATEGIES = ("LessThanOrEqualToFinalShare", "LessThanInitialShare")
 
 
+@cache
 def behaves(behaviour: str, release: str) -> bool:
     """Whether a release of Kueue behaves as the row of that name in `catalog/data/kueue.yaml` says.
 

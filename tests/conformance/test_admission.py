@@ -1,6 +1,6 @@
 """Random worlds, decided by Kueue's own scheduler and by `blueprint.admission`: the answers must be the same.
 
-The size of a run is BLUEPRINT_WORLDS (150 unless set); seeds count from BLUEPRINT_SEED (0).
+The size of a run is BLUEPRINT_WORLDS (150 unless set, and a tenth of it with rivals); seeds count from BLUEPRINT_SEED (0).
 """
 
 from __future__ import annotations
@@ -12,7 +12,9 @@ from dataclasses import dataclass
 import pytest
 
 from blueprint.admission.decide import Decision, decide
+from blueprint.admission.engine import Engine, submitted
 from blueprint.admission.reasons import Verdict
+from blueprint.admission.state import idle
 from blueprint.admission.world import world
 from blueprint.finding import Source
 from blueprint.objects import Manifest
@@ -94,6 +96,62 @@ def test_the_same_answer_flavors_and_nodes(oracle: Oracle) -> None:
     assert [each.differs for each in compared if each.differs] == []
     admitted = sum(each.theirs.admitted for each in compared)
     assert len(compared) * 0.2 < admitted < len(compared) * 0.8, "the worlds decide nothing"
+
+
+def test_rivals_end_up_with_the_same_places(oracle: Oracle) -> None:
+    """Several workloads one after the other, with priorities, borrowing and preemption: who runs after each arrival."""
+    worlds = [Maker(seed, rivals=True).make() for seed in range(SEED, SEED + max(WORLDS // 10, 1))]
+    spaces = [body for made in worlds for body in made.objects if body["kind"] == "Namespace"]
+    others = [body for made in worlds for body in made.objects if body["kind"] != "Namespace"]
+    oracle.create(spaces)
+    oracle.create(others)
+    oracle.ready()
+    ours = [list(arrivals(made)) for made in worlds]
+    differences: list[str] = []
+    names: list[str] = []
+    for turn in range(max(len(made.workloads) for made in worlds)):
+        coming = [made.workloads[turn] for made in worlds if turn < len(made.workloads)]
+        names += [body["metadata"]["name"] for body in coming]
+        oracle.create(coming)
+        answers = oracle.rest(names)
+        for made, mine in zip(worlds, ours, strict=True):
+            if turn < len(mine):
+                here = [body["metadata"]["name"] for body in made.workloads]
+                theirs = {
+                    name: _by_resource(answers[name]) for name in here if name in answers and answers[name].admitted
+                }
+                if theirs != mine[turn]:
+                    differences.append(f"world {made.seed}, arrival {turn}: {theirs} by Kueue, {mine[turn]} by us")
+    oracle.delete([*(body for made in worlds for body in made.workloads), *others])
+    wrong = {difference.partition(",")[0] for difference in differences}
+    assert len(wrong) <= len(worlds) * 0.02, "\n".join(differences)
+
+
+def arrivals(made: Made) -> Iterator[dict[str, dict[str, set[str]]]]:
+    """Who runs after each arrival by our engine, with flavors by resource."""
+    manifests = [Manifest(body, Source("world", n)) for n, body in enumerate([*made.objects, *made.workloads])]
+    found = world(manifests)
+    engine = Engine(idle(found))
+    for turn, manifest in enumerate(manifests[len(made.objects) :]):
+        submission = submitted(engine.state, manifest)
+        if submission is not None:
+            engine.submit(*submission, created=turn)
+            engine.settle(turn)
+        yield {
+            key.partition("/")[2]: {
+                resource: {key.flavor for key in each.usage if key.resource == resource}
+                for resource in {key.resource for key in each.usage}
+            }
+            for key, (_, each) in engine.running.items()
+        }
+
+
+def _by_resource(answer: Answer) -> dict[str, set[str]]:
+    found: dict[str, set[str]] = {}
+    for flavors in answer.flavors.values():
+        for resource, flavor in flavors.items():
+            found.setdefault(resource, set()).add(flavor)
+    return found
 
 
 def test_what_kueue_never_comes_to_an_end_with(oracle: Oracle) -> None:

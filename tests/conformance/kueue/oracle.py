@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import time
 from collections.abc import Iterable, Iterator
@@ -21,6 +22,7 @@ Spread = list[tuple[tuple[str, ...], int]]
 #: Without a node controller a new node would keep the taint not-ready for ever.
 FLAGS = ("--disable-admission-plugins=TaintNodesByCondition,ServiceAccount",)
 API = "kueue.x-k8s.io/v1beta2"
+HOST = "kubernetes.io/hostname"
 
 
 @dataclass(frozen=True)
@@ -51,7 +53,7 @@ class Oracle:
                     raise AssertionError(f"{body['kind']} {body['metadata']['name']}: {answer.message}")
 
     def ready(self) -> None:
-        """Wait until the scheduler has seen all that was created: it admits what lives on a cohort made last."""
+        """Wait until the scheduler has seen all that was created: it admits a workload of the last cohort and node."""
         self._marks += 1
         name = f"mark-{self._marks}"
         rows = [{"name": "cpu", "nominalQuota": "1"}]
@@ -64,8 +66,13 @@ class Oracle:
         pods = {"name": "p", "count": 1, "template": {"spec": {"containers": [container]}}}
         place = {"name": name, "namespace": "default"}
         spec = {"cohortName": name, "namespaceSelector": {}, "resourceGroups": [none]}
+        labels = {HOST: name}
+        offered = {"allocatable": {"cpu": "1", "pods": "1"}, "conditions": [{"type": "Ready", "status": "True"}]}
+        flavor = {"nodeLabels": labels, "topologyName": name}
         bodies = [
-            {"kind": "ResourceFlavor", "metadata": {"name": name}, "spec": {}},
+            {"kind": "Topology", "metadata": {"name": name}, "spec": {"levels": [{"nodeLabel": HOST}]}},
+            {"kind": "ResourceFlavor", "metadata": {"name": name}, "spec": flavor},
+            {"kind": "Node", "apiVersion": "v1", "metadata": {"name": name, "labels": labels}, "status": offered},
             {"kind": "Cohort", "metadata": {"name": name}, "spec": {"resourceGroups": [group]}},
             {"kind": "ClusterQueue", "metadata": {"name": name}, "spec": spec},
             {"kind": "LocalQueue", "metadata": place, "spec": {"clusterQueue": name}},
@@ -107,6 +114,41 @@ class Oracle:
                 silent = Answer(False, "", "", {}, {}, {})
                 return {name: known.get(name, silent) for name in wanted}
             time.sleep(0.25)
+
+    def rest(self, names: Iterable[str], *, quiet: float = 2.5, patience: float = 6.0) -> dict[str, Answer]:
+        """Like `settle` with rivals: complete evictions as a job's controller does, until nothing changes any more."""
+        wanted = set(names)
+        before: tuple[tuple[str, bool], ...] = ()
+        since, deadline = time.monotonic(), time.monotonic() + 60
+        while True:
+            items = {name: item for name, item in self.workloads().items() if name in wanted}
+            for item in items.values():
+                self._complete(item)
+            found = {name: answer(item) for name, item in items.items()}
+            known = {name: each for name, each in found.items() if each is not None}
+            now = tuple(sorted((name, each.admitted) for name, each in known.items()))
+            if now != before:
+                since, before = time.monotonic(), now
+            calm = quiet if len(known) == len(wanted) else patience
+            if time.monotonic() - since > calm or time.monotonic() > deadline:
+                return known
+            time.sleep(0.3)
+
+    def _complete(self, item: Body) -> None:
+        """End an eviction: no quota, and back into the queue (kueue pkg/controller/jobframework/reconciler.go)."""
+        conditions = {c["type"]: c for c in item.get("status", {}).get("conditions", ())}
+        if not all(conditions.get(kind, {}).get("status") == "True" for kind in ("Evicted", "QuotaReserved")):
+            return
+        ended = {"QuotaReserved": "False", "Admitted": "False", "Requeued": "True"}
+        stamp = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+        for kind, status in ended.items():
+            condition = {"reason": "Pending", "message": "evicted", "lastTransitionTime": stamp}
+            conditions[kind] = {"type": kind, "status": status, **condition}
+        status = {**item["status"], "conditions": list(conditions.values())}
+        status.pop("admission", None)
+        meta = item["metadata"]
+        path = f"/apis/{API}/namespaces/{meta['namespace']}/workloads/{meta['name']}/status"
+        self.client.request("PUT", path, json.dumps({**item, "status": status}).encode())
 
 
 def answer(item: Body) -> Answer | None:
@@ -173,6 +215,8 @@ def running(crds: list[Body]) -> Iterator[Oracle]:
         environment = {"KUBECONFIG": str(plane.kubeconfig)}
         daemon = Daemon("minimalkueue", [program.path, "--enableTAS"], plane.folder, environment=environment)
         try:
-            yield Oracle(plane)
+            oracle = Oracle(plane)
+            oracle.ready()  # what is there before it watches is queued behind everything that comes later
+            yield oracle
         finally:
             daemon.stop()

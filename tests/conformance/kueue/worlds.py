@@ -299,7 +299,7 @@ class Maker:
     def workload(self, index: int) -> Body:
         queue = self.random.choice(["main", *self.others]) if self.rivals else "main"
         sets = [self.pod_set(number) for number in range(self.random.choice((1, 1, 1, 2, 2, 3)))]
-        if len(sets) == 2 and self.levels and self.chance(0.3):
+        if len(sets) == 2 and self.levels and not self.rivals and self.chance(0.3):
             self.tie(sets)
         spec: Body = {"queueName": f"{self.name}-{queue}", "podSets": sets}
         if self.rivals:
@@ -317,7 +317,7 @@ class Maker:
             each.pop("minCount", None)
 
     def pod_set(self, number: int) -> Body:
-        count = self.random.choice((0, *[1, 2, 3] * 4, 4, 5, 8))
+        count = self.random.choice((1 if self.rivals else 0, *[1, 2, 3] * 4, 4, 5, 8))
         requests = {}
         known = self.covered if self.covered and self.chance(0.9) else RESOURCES
         for resource in self.some(known, 0 if self.chance(0.1) else 1):
