@@ -45,11 +45,11 @@ def built(files: Sequence[str], base: Path) -> Built:
         made.files |= {name for name in below if not _is_manifest(name, folders)}
         if reason:
             message = f"helm cannot build this chart with its own values: {reason}; its templates are read as they are"
-            made.findings.append(_note(message, Source(f"{chart}/{CHART}".lstrip("/"), 1)))
+            made.findings.append(_note(message, Source(posixpath.join(chart, CHART), 1)))
     if charts and not program:
         many = f"{len(charts)} charts are" if len(charts) > 1 else "1 chart is"
         message = f"helm is not installed: the templates of {many} read as they are"
-        made.findings.append(_note(message, Source(f"{charts[0]}/{CHART}".lstrip("/"))))
+        made.findings.append(_note(message, Source(posixpath.join(charts[0], CHART))))
     return made
 
 

@@ -28,7 +28,7 @@ from blueprint.check.placeholders import (
     unknown_fields,
 )
 from blueprint.check.scalars import Json, Remark, Unreadable
-from blueprint.finding import Confidence, Finding, Severity, Source
+from blueprint.finding import Finding, Source
 from blueprint.objects import EVERYTHING, Manifest, Steps
 
 MAX_FILE = 16 * 1024 * 1024
@@ -68,6 +68,8 @@ class Reading:
     """Documents with a kind that no API server serves: configuration files, inventories of nodes."""
     texts: dict[str, str] = field(default_factory=dict)
     """Texts that cannot be read a second time (standard input), for `locate.located`."""
+    templates: list[str] = field(default_factory=list)
+    """Files that are templates of another tool."""
     marked: set[str] = field(default_factory=set)
     """Files with a comment that may silence findings (see `silence`)."""
 
@@ -154,9 +156,7 @@ class _Reader:
                 self._remark(problem.remark, start)
         self.reading.counts.unreadable += unreadable
         if self.noted:
-            message = "a template of another tool: what that tool fills in is not judged"
-            note = Finding("YML301", message, Source(self.file), Severity.NOTE, Confidence.STYLE)
-            self.reading.findings.append(note)
+            self.reading.templates.append(self.file)
 
     def _template(self, chunk: str, start: int) -> None:
         """The objects of a template, as far as they can be read; of others the kind, if the text says it."""

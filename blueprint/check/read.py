@@ -19,7 +19,7 @@ from blueprint.check.kustomization import FILES as KUSTOMIZATIONS
 from blueprint.check.parse import MAX_FILE, Counts, Reading, read_bytes
 from blueprint.check.programs import Built
 from blueprint.errors import UsageError
-from blueprint.finding import Finding, Source
+from blueprint.finding import Confidence, Finding, Severity, Source
 
 __all__ = ["MAX_FILE", "STDIN", "SUFFIXES", "Counts", "Reading", "read", "read_bytes"]
 
@@ -55,12 +55,21 @@ def read(
     for name in sorted(files):
         if files[name] or (name not in taken and name.endswith(SUFFIXES)):
             _read_file(name, base, reading, any_kind=files[name])
+    if reading.templates:
+        reading.findings.append(_of_templates(sorted(reading.templates)))
     if drafts:
         reading.manifests = [replace(m, draft=True) if m.source.file in drafts else m for m in reading.manifests]
     reading.manifests.sort(key=lambda manifest: manifest.source)
     reading.aside.sort(key=lambda manifest: manifest.source)
     reading.findings.sort(key=lambda finding: finding.source or Source(""))
     return reading
+
+
+def _of_templates(files: Sequence[str]) -> Finding:
+    """One note for all: a chart alone may have hundreds."""
+    many = f"{len(files)} files are templates" if len(files) > 1 else "a template"
+    message = f"{many} of another tool: what that tool fills in is not judged"
+    return Finding("YML301", message, Source(files[0]), Severity.NOTE, Confidence.STYLE)
 
 
 def _files(path: Path, base: Path) -> Iterator[tuple[str, bool]]:

@@ -318,3 +318,11 @@ def test_paths_are_named_without_their_base(tmp_path: Path) -> None:
 def test_nothing_is_said_of_the_style_of_what_is_no_object() -> None:
     assert not of("since: 2024-05-10\non: yes\non: no\n").findings
     assert of(SETTINGS + "since: 2024-05-10\n").findings
+
+
+def test_templates_of_another_tool_are_one_note(tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        (tmp_path / f"{name}.yaml").write_text("{{- if .Values.on }}\n" + SETTINGS + "{{- end }}\n")
+    (note,) = read([tmp_path]).findings
+    assert (note.code, note.message.split(" of ")[0]) == ("YML301", "2 files are templates")
+    assert read([tmp_path / "a.yaml"]).findings[0].message.startswith("a template of another tool")
