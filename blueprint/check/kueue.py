@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
+import orjson
 import yaml_rs
 
 from blueprint.admission.decide import after_admission, settle
@@ -15,7 +16,7 @@ from blueprint.admission.flavors import Assignment
 from blueprint.admission.gates import Way, queue_way
 from blueprint.admission.match import HOSTNAME
 from blueprint.admission.nodes import INVENTORY_LABEL, Node
-from blueprint.admission.podsets import QUEUE_LABEL, Job, job, kinds
+from blueprint.admission.podsets import QUEUE_LABEL, Job, PodSet, Wish, job, kinds
 from blueprint.admission.queues import GROUP, ClusterQueue
 from blueprint.admission.reasons import Reason
 from blueprint.admission.settings import DEFAULT_VERSION
@@ -28,7 +29,7 @@ from blueprint.check import machines
 from blueprint.check.graph import Graph, kind_of, labels_of
 from blueprint.check.images import image
 from blueprint.check.pods import containers
-from blueprint.check.shapes import Body, mapping, placeholder, text
+from blueprint.check.shapes import Body, mapping, maps, placeholder, text
 from blueprint.finding import Ref
 from blueprint.objects import Manifest
 
@@ -197,17 +198,37 @@ class Kueue:
     def _judge(self, manifest: Manifest, asked: Job) -> Judged:
         namespace = manifest.ref.namespace or "default"
         way = queue_way(self.world, self.state, manifest, asked)
-        found, problems = demands(self.world, namespace, asked.podsets)
+        shape = (self._scope(namespace, asked), *map(_shape, asked.podsets))
+        if shape not in self._demands:
+            self._demands[shape] = demands(self.world, namespace, asked.podsets)
+        found, problems = self._demands[shape]
         queue, assumed = way.queue, False
         if queue is None and not self.world.local_queues and len(self.state.queues) == 1 == len(self.world.queues):
             queue, assumed = next(iter(self.state.queues.values())), True
         if queue is None or self._unknown(queue.spec) or way.local_queue in self.open:
             return Judged(manifest, asked, way, found, (*way.reasons, *problems), None)
-        workload = Workload(f"{namespace}/{manifest.ref.name}", namespace, found, way.priority, problems)
-        assignment, refused, _ = settle(self.state, queue, workload)
-        after = list(after_admission(self.state, queue, assignment)) if assignment else []
-        reasons = (*way.reasons, *problems, *refused, *after)
-        return Judged(manifest, asked, way, found, reasons, assignment, assumed)
+        if (queue.name, shape) not in self._settled:
+            workload = Workload(f"{namespace}/{manifest.ref.name}", namespace, found, way.priority, problems)
+            assignment, refused, _ = settle(self.state, queue, workload)
+            after = list(after_admission(self.state, queue, assignment)) if assignment else []
+            self._settled[queue.name, shape] = assignment, (*refused, *after)
+        assignment, reasons = self._settled[queue.name, shape]
+        return Judged(manifest, asked, way, found, (*way.reasons, *problems, *reasons), assignment, assumed)
+
+    @cached_property
+    def _demands(self) -> dict[object, tuple[tuple[Demand, ...], tuple[Reason, ...]]]:
+        """What jobs of one shape ask for."""
+        return {}
+
+    @cached_property
+    def _settled(self) -> dict[object, tuple[Assignment | None, tuple[Reason, ...]]]:
+        """What a queue answers to jobs of one shape."""
+        return {}
+
+    def _scope(self, namespace: str, asked: Job) -> str:
+        """The namespace where it changes what pods ask for, else ""."""
+        claims = any(podset.spec.get("resourceClaims") for podset in asked.podsets)
+        return namespace if claims or namespace in self.world.limit_ranges else ""
 
     def _unknown(self, queue: ClusterQueue) -> bool:
         """Whether something that decides is open: the queue, its flavors, or anything that it could borrow from."""
@@ -275,15 +296,17 @@ _FREE = frozenset({"args", "command", "env", "annotations", "description", "imag
 
 def undecided(manifest: Manifest) -> bool:
     """Whether another tool will fill in a field that decides about admission."""
-    if manifest.draft or any(not _FREE & set(map(str, steps)) for steps in manifest.unknown):
-        return True
-    stack: list[object] = [manifest.body]
-    while stack:
-        each = stack.pop()
-        if isinstance(each, dict):
-            stack += [item for key, item in each.items() if key not in _FREE]
-        elif isinstance(each, list):
-            stack += each
-        elif placeholder(each):
-            return True
-    return False
+    return manifest.draft or any(not _FREE & set(map(str, steps)) for steps in manifest.unknown)
+
+
+def _shape(podset: PodSet) -> bytes:
+    """What of a pod set decides: jobs that differ in their commands alone get the same answer."""
+    lists = ("initContainers", "containers")
+    parts = [[(each.get("resources"), each.get("restartPolicy")) for each in maps(podset.spec.get(k))] for k in lists]
+    rest = [podset.spec.get(key) for key in _DECIDES]
+    wish = repr(podset.wish) if podset.wish != Wish() else ""
+    return orjson.dumps([podset.name, podset.count, podset.min_count, wish, parts, rest], default=str, option=_KEYS)
+
+
+_KEYS = orjson.OPT_NON_STR_KEYS
+_DECIDES = ("nodeSelector", "affinity", "tolerations", "resourceClaims", "runtimeClassName", "overhead", "resources")

@@ -185,6 +185,8 @@ def partial_admission(graph: Graph) -> Iterator[Finding]:
     """KQ213: annotations of partial admission that the webhook refuses, or that only a batch Job heeds."""
     for manifest in _jobs(graph, BATCH):
         annotations, base = annotations_of(_head(manifest)), "metadata.annotations"
+        if _LEAST not in annotations and _EQUAL not in annotations:
+            continue
         if _LEAST in annotations and manifest.kind not in ("Job", "CronJob"):
             message = f"only batch Jobs heed {_LEAST}; a {manifest.kind} is admitted whole or not at all"
             yield warn("KQ213", manifest, message, f"{base}[{_LEAST}]", "remove it")
