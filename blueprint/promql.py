@@ -153,7 +153,9 @@ _LONGEST, _DEEPEST = 10_000, 200
 """Characters and brackets beyond which a text is left alone: the parser's own depth has no limit."""
 
 _NEWER = re.compile(
-    r"\b(?:anchored|smoothed|info|start|end|step|range|fill\w*)\b|</|>/|\[[^\]]*[-+*/^%(][^\]]*\]|\w\.[a-zA-Z_]"
+    r"\b(?:anchored|smoothed|info|start|end|step|range|fill\w*)\b|</|>/|\[[^\]]*[-+*/^%(][^\]]*\]|\w\.[a-zA-Z_.]"
+    r"|\boffset\s+(?:\(|step)",
+    re.IGNORECASE,
 )
 """Marks of a grammar that the parser does not have: duration expressions, names with dots, experimental words."""
 

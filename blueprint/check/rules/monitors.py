@@ -50,7 +50,7 @@ def without_services(graph: Graph) -> Iterator[Finding]:
             yield say("MON101", monitor.manifest, message, "spec.selector", "add the labels to metadata of the Service")
         elif _own_kind(monitor):
             message = "it selects no Service of the namespaces it looks into: there is no target"
-            yield say("MON101", monitor.manifest, message, "spec.selector", "compare with labels of the Services")
+            yield warn("MON101", monitor.manifest, message, "spec.selector", "compare with labels of the Services")
 
 
 def _selector(service: Manifest) -> dict[str, str]:
