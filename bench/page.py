@@ -72,8 +72,8 @@ with that of *{_name("cold")}* at the same size: 2.0 takes twice as long.
 ## Method
 
 Every run is a fresh process; *cold* also means that no tree is there. Files of programs and specs are in the page
-cache, and Python's modules are compiled, as after an installation; each row begins with a run that does not count. Nothing
-is kept between runs but the tree itself.
+cache, and Python's modules are compiled, as after an installation; each row begins with a run that does not count.
+Nothing is kept between runs but the tree itself.
 
 {sizes}
 

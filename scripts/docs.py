@@ -136,7 +136,9 @@ def _first(path: Path) -> str:
 
 def rules_page() -> str:
     """Every rule: a table of families, then for each family a table and its rules one by one."""
-    known = {code: list(group) for code, group in groupby(rules().values(), lambda rule: rule.code.rstrip("0123456789"))}
+    known = {
+        code: list(group) for code, group in groupby(rules().values(), lambda rule: rule.code.rstrip("0123456789"))
+    }
     if strange := known.keys() - FAMILIES:
         raise SystemExit(f"scripts/docs.py: say in FAMILIES what {', '.join(sorted(strange))} is about")
     families = {code: FAMILIES[code] for code in FAMILIES if code in known}
