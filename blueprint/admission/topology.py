@@ -207,8 +207,9 @@ def _fill_leaf(leaf: Domain, key: Values, counting: Counting) -> str:
     cause = f"resource {limiting}" if leaf.pods == 0 and limiting else ""
     if counting.leader is not None and fitting(counting.leader, room)[0] > 0:
         leaf.leader = 1
-        room = minus(room, counting.leader)
-    leaf.pods_beside = fitting(counting.pod, room)[0]
+        leaf.pods_beside = fitting(counting.pod, minus(room, counting.leader))[0]
+    else:
+        leaf.pods_beside = leaf.pods
     return cause
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 Body = dict[str, Any]
@@ -38,12 +39,12 @@ def number(value: object, default: int | None = None) -> int | None:
     return value if isinstance(value, int) and not isinstance(value, bool) else default
 
 
-_OPENINGS = ("${", "{{", "{%", "$(", "<<", "@@")
+_OPENING = re.compile(r"\$[{(]|\{[{%]|<<|@@")
 
 
 def placeholder(value: object) -> bool:
     """Whether a text holds what another tool will replace, so that nothing can be said of it."""
-    return isinstance(value, str) and any(mark in value for mark in _OPENINGS)
+    return isinstance(value, str) and _OPENING.search(value) is not None
 
 
 def known(value: object) -> str:

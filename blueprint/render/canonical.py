@@ -17,6 +17,8 @@ from blueprint.quantity import QuantityError, canonical_quantity
 
 Ends = dict[str, frozenset[str]]
 
+_NESTED = (dict, list)  # asked for every value: a union would be made anew each time
+
 
 class _Fields(NamedTuple):
     """The ends of paths of a kind, parent to keys: maps whose values are quantities, and values that are."""
@@ -62,7 +64,7 @@ def canonical(body: dict[str, Any]) -> dict[str, Any]:
 
 def _walk(value: Any, parent: str, key: str, fields: _Fields) -> Any:  # noqa: ANN401 - any JSON value in and out
     if isinstance(value, list):
-        items = [_walk(item, parent, key, fields) if isinstance(item, dict | list) else item for item in value]
+        items = [_walk(item, parent, key, fields) if isinstance(item, _NESTED) else item for item in value]
         return items if any(new is not old for new, old in zip(items, value, strict=True)) else value
     if not isinstance(value, dict):
         return value
@@ -72,7 +74,7 @@ def _walk(value: Any, parent: str, key: str, fields: _Fields) -> Any:  # noqa: A
     for name, child in value.items():
         if all_of_them or name in some:
             new = _quantity(child)
-        elif isinstance(child, dict | list):
+        elif isinstance(child, _NESTED):
             new = _walk(child, key, name, fields)
         else:
             continue

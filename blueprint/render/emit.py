@@ -18,6 +18,8 @@ from functools import lru_cache
 _MAX_DEPTH = 200
 # libyaml and PyYAML look for the colon of a simple key within 1,024 characters; a longer key needs the `? ` form.
 _MAX_SIMPLE_KEY = 1000
+# Asked for every value: a union of types would be made anew each time.
+_LISTS, _NUMBERS = (list, tuple), (int, float)
 # The API server reads numbers as int64, uint64 or, losing digits, as a float.
 _MIN_INT, _MAX_INT = -(2**63), 2**64 - 1
 
@@ -43,11 +45,10 @@ _READABLE = (
     "\u08e3-\u167f\u1681-\u180a\u1810-\u1fff\u2010-\u2027\u2030-\u205e\u2070-\u2fef\u3001-\u3163\u3165-\ud7ff"
     "\uf900-\ufdff\ufe10-\ufefe\uff01-\uff9f\uffa1-\uffef\U0001f000-\U0001faff\U00020000-\U0003fffd"
 )
-_ESCAPED = re.compile(f'["\\\\]|[^{_READABLE}]')
-_SHORT_ESCAPES = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\t": "\\t", "\r": "\\r"}
+_UNREADABLE = re.compile(f"[^{_READABLE}]")
+_SHORT_ESCAPES = {"\n": "\\n", "\t": "\\t", "\r": "\\r"}
 # A literal block holds readable lines, the first of which starts with a printed character; it ends with one line feed
 # or none. Trailing blanks and tabs would be invisible in a review.
-_BLOCK = re.compile(f"(?! )[{_READABLE}]*(?:\n+[{_READABLE}]*)*\n?")
 _BLANK_END = re.compile(r" (?:\n|\Z)")
 
 
@@ -80,7 +81,7 @@ def _escape(match: re.Match[str]) -> str:
 
 def quote(text: str) -> str:
     """The text between double quotes, on one line, readable in every YAML; JSON escapes except above U+FFFF."""
-    return f'"{_ESCAPED.sub(_escape, text)}"'
+    return '"' + _UNREADABLE.sub(_escape, text.replace("\\", "\\\\").replace('"', '\\"')) + '"'
 
 
 # The bound on the length bounds the memory of the caches: some thousand entries of a few hundred bytes.
@@ -116,14 +117,16 @@ def _bare(value: object) -> str:
         return "false"
     if value is None:
         return "null"
-    if isinstance(value, int | float):
+    if isinstance(value, _NUMBERS):
         return _number(value)
     raise TypeError(f"{type(value).__name__} is no JSON type")
 
 
 def _literal(text: str, pad: str) -> str | None:
     """The text as a literal block whose lines stand behind `pad`, or None where it would not read back equal."""
-    if not _BLOCK.fullmatch(text) or _BLANK_END.search(text) or text[0] == "\n" or text.endswith("\n\n"):
+    if text[0] in " \n" or text.endswith("\n\n") or _BLANK_END.search(text):
+        return None
+    if _UNREADABLE.search(text.replace("\n", "")):
         return None
     body = text.removesuffix("\n")
     lines = "\n".join(pad + line if line else "" for line in body.split("\n"))
@@ -147,7 +150,7 @@ def _leaf(value: object, pad: str) -> str:
         return _plain_or_quoted(value) if len(value) <= _SHORT else value if plain(value) else quote(value)
     if isinstance(value, dict):
         return "{}"
-    return "[]" if isinstance(value, list | tuple) else _bare(value)
+    return "[]" if isinstance(value, _LISTS) else _bare(value)
 
 
 def _map(value: dict[str, object], pad: str, head: str, out: list[str]) -> None:
@@ -163,7 +166,7 @@ def _map(value: dict[str, object], pad: str, head: str, out: list[str]) -> None:
         elif child and isinstance(child, dict):
             out.append(head + label)
             _map(child, inner, inner, out)
-        elif child and isinstance(child, list | tuple):
+        elif child and isinstance(child, _LISTS):
             out.append(head + label)
             _list(child, pad, pad, out)
         else:
@@ -179,7 +182,7 @@ def _list(value: Iterable[object], pad: str, head: str, out: list[str]) -> None:
     for item in value:
         if item and isinstance(item, dict):
             _map(item, inner, f"{head}- ", out)
-        elif item and isinstance(item, list | tuple):
+        elif item and isinstance(item, _LISTS):
             _list(item, inner, f"{head}- ", out)
         else:
             out.append(f"{head}- {_leaf(item, inner)}")
@@ -247,7 +250,7 @@ def flow(value: object) -> str:
         return _quoted(value) if len(value) <= _SHORT else quote(value)
     if isinstance(value, dict):
         return f"{{{', '.join([f'{_flow_key(key)}: {flow(child)}' for key, child in value.items()])}}}"
-    if isinstance(value, list | tuple):
+    if isinstance(value, _LISTS):
         return f"[{', '.join([flow(item) for item in value])}]"
     return _bare(value)
 
