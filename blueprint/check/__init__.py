@@ -1,6 +1,7 @@
 """Objects to findings. Every check takes objects and what the catalog knows; none reads a spec.
 
-`validate` is the entry. A rule on one object is a function in `OBJECT_RULES`, one on a whole tree is in `TREE_RULES`.
+`validate` is the entry. A rule on one object is a function in `OBJECT_RULES`, one on a whole tree is in `TREE_RULES` or in a
+family of `check.rules`.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from blueprint.catalog.schemas import Kind, SchemaPack
-from blueprint.check import names, native, references, rules, security, sizes
+from blueprint.check import names, native, references, security, sizes
 from blueprint.check.aside import aside
 from blueprint.check.cel import Rules, Skipped
 from blueprint.check.defaults import with_defaults
@@ -27,12 +28,19 @@ TreeRule = Callable[[Sequence[Manifest]], Iterable[Finding]]
 OBJECT_RULES: tuple[ObjectRule, ...] = (names.names, sizes.sizes, native.native)
 
 
+#: Rules on a tree that need nothing but the objects: what is there twice, and pods against their namespace.
+TREE_RULES: tuple[TreeRule, ...] = (references.repeated, security.pod_security)
+
+
 def tree_rules(*, closed: Collection[str] = (), versions: Mapping[str, str] | None = None) -> tuple[TreeRule, ...]:
-    """The rules on a tree, told which kinds are all there, and which versions its clusters run."""
-    return (references.repeated, security.pod_security, partial(rules.across, closed=closed, versions=versions))
+    """All rules on a tree, told which kinds are all there, and which versions its clusters run.
 
+    The families of `check.rules` ask whether the objects will work together; who only renders does without them, and
+    without the time to load them.
+    """
+    from blueprint.check import rules
 
-TREE_RULES: tuple[TreeRule, ...] = tree_rules()
+    return (*TREE_RULES, partial(rules.across, closed=closed, versions=versions))
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +104,8 @@ def validate(
     tree_rules: Iterable[TreeRule] = TREE_RULES,
 ) -> Outcome:
     """Judge every object by itself, then the objects together; CRDs among them extend the pack.
+
+    What a server would refuse is found by default; `tree_rules()` asks for everything.
 
     Among the manifests may be documents that no API server serves (see `aside`): only rules on the tree see them.
     """
