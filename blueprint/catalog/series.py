@@ -6,6 +6,7 @@ vLLM's by version, those of the platform's components, and what a name alone tel
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
@@ -138,6 +139,11 @@ def absent(name: str, versions: Iterable[str]) -> Absence | None:
     if present and rows and all(metric.hidden for metric in rows if metric.engine != "v0"):
         return Absence(asked, next((answer.instead for answer in answers if answer.instead), ""), hidden=True)
     return None
+
+
+def label_name(key: str) -> str:
+    """A label of Kubernetes as series have it: everything but letters, digits and _ is _."""
+    return re.sub(r"[^a-zA-Z0-9_]", "_", key)
 
 
 def boundary(seconds: float) -> str:

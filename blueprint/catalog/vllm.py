@@ -15,6 +15,23 @@ from typing import Any
 from blueprint.catalog.tables import table
 from blueprint.catalog.versions import version
 
+ENGINE_PATIENCE = 600
+"""Seconds until the server gives up on its engine by itself (vllm 0.33.0 envs.py VLLM_ENGINE_READY_TIMEOUT_S)."""
+
+CUSTOM_BUCKETS = {
+    "time_to_first_token": ("vllm:time_to_first_token_seconds",),
+    "inter_token_latency": ("vllm:inter_token_latency_seconds", "vllm:request_time_per_output_token_seconds"),
+    "request_latency": (
+        "vllm:e2e_request_latency_seconds",
+        "vllm:request_queue_time_seconds",
+        "vllm:request_inference_time_seconds",
+        "vllm:request_prefill_time_seconds",
+        "vllm:request_decode_time_seconds",
+    ),
+    "iteration_tokens": ("vllm:iteration_tokens_total",),
+}
+"""Which histograms a key of --custom-histogram-buckets is for (vllm 0.33.0 v1/metrics/buckets.py)."""
+
 SERIES = {
     "histogram": ("_bucket", "_sum", "_count", "_created"),
     "counter": ("", "_created"),

@@ -11,6 +11,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
+from blueprint.catalog.series import label_name
 from blueprint.check.graph import Graph, labels_of, selects
 from blueprint.check.pods import PodTemplate
 from blueprint.check.shapes import Body, items, known, mapping, maps, placeholder, text
@@ -81,7 +82,9 @@ class Monitor:
     def added_labels(self) -> frozenset[str]:
         """Labels that it adds to every series, as series have them."""
         found = {
-            sanitized(text(label)) for key in ("podTargetLabels", "targetLabels") for label in items(self.spec.get(key))
+            label_name(text(label))
+            for key in ("podTargetLabels", "targetLabels")
+            for label in items(self.spec.get(key))
         }
         for endpoint in self.endpoints:
             for key in ("relabelings", "metricRelabelings"):
@@ -90,11 +93,6 @@ class Monitor:
                     if row.get("action") == "labelmap":
                         found.add("*")
         return frozenset(found - {""})
-
-
-def sanitized(label: str) -> str:
-    """A label of Kubernetes as Prometheus names it: everything but letters, digits and _ is _."""
-    return re.sub(r"[^a-zA-Z0-9_]", "_", label)
 
 
 def monitors(graph: Graph) -> Sequence[Monitor]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from blueprint.catalog.series import label_name
 from blueprint.render.plan import Item
 from blueprint.render.pools import TEAM_LABEL
 from blueprint.render.served import APP, COMPONENT, Served
@@ -73,7 +74,7 @@ class Selector:
 
 def label(key: str) -> str:
     """The label of a series that a pod's label becomes: every other character is an underscore."""
-    return "".join(character if character.isalnum() else "_" for character in key)
+    return label_name(key)
 
 
 def pods(served: Served) -> Selector:

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from blueprint.catalog import vllm
+from blueprint.catalog.series import boundary
 from blueprint.finding import Severity
 from blueprint.render.served import HTTP, Served
 
@@ -18,8 +19,6 @@ ADAPTERS = "/adapters"
 #: Everything that libraries write; the root file system is read-only.
 CACHE = "/cache"
 
-#: The engine gives up on itself after this many seconds, whatever a probe allows (VLLM_ENGINE_READY_TIMEOUT_S).
-_OWN_PATIENCE = 600
 #: On a small slice context and graphs take a larger part than the 8 % that the default leaves.
 _SLICE_UTILIZATION = "0.85"
 #: The environment of a group's pod, which LeaderWorkerSet fills in (lws v0.7.0 leaderworkerset_types.go).
@@ -37,7 +36,7 @@ class Bound:
 
 def le(seconds: float) -> str:
     """A bucket boundary as the label `le` writes it: a float with its point, `5.0` and not `5`."""
-    return repr(float(seconds))
+    return boundary(seconds)
 
 
 def has(flag: str, version: str) -> bool:
@@ -150,7 +149,7 @@ def environment(served: Served) -> list[dict[str, object]]:
         "VLLM_NO_USAGE_STATS": "1",
         "XDG_CACHE_HOME": CACHE,
     }
-    if served.start > _OWN_PATIENCE:
+    if served.start > vllm.ENGINE_PATIENCE:
         env["VLLM_ENGINE_READY_TIMEOUT_S"] = str(served.start)
     variables: dict[str, dict[str, object]] = {key: {"value": value} for key, value in env.items()}
     if served.grouped:

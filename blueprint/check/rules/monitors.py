@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from blueprint.catalog.series import label_name
 from blueprint.check.engines import engines
 from blueprint.check.graph import Graph, labels_of, selects
 from blueprint.check.monitored import (
@@ -19,7 +20,6 @@ from blueprint.check.monitored import (
     monitors,
     pods_in,
     pods_of,
-    sanitized,
     services_of,
     template_labels,
 )
@@ -291,7 +291,7 @@ def silent_services(graph: Graph) -> Iterator[Finding]:
                 and name not in _BY_CONTROLLERS
                 and all(name not in template_labels(*each) for each in pods)
             ):
-                message = f"none of its pods has the label {name}: series get no {sanitized(name)}"
+                message = f"none of its pods has the label {name}: series get no {label_name(name)}"
                 yield note(
                     "MON112",
                     monitor.manifest,

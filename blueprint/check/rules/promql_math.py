@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping
 
 from blueprint import promql
 from blueprint.catalog.series import Series, boundary, series
+from blueprint.catalog.vllm import CUSTOM_BUCKETS
 from blueprint.check.engines import Engine
 from blueprint.check.graph import Graph
 from blueprint.check.queries import Measured, measured, queries, scrape_interval
@@ -128,21 +129,6 @@ def _boundary_problem(value: str, found: Series, buckets: tuple[float, ...]) -> 
     return None
 
 
-_FAMILIES = {
-    "time_to_first_token": ("time_to_first_token_seconds",),
-    "inter_token_latency": ("inter_token_latency_seconds", "request_time_per_output_token_seconds"),
-    "request_latency": (
-        "e2e_request_latency_seconds",
-        "request_queue_time_seconds",
-        "request_inference_time_seconds",
-        "request_prefill_time_seconds",
-        "request_decode_time_seconds",
-    ),
-    "iteration_tokens": ("iteration_tokens_total",),
-}
-"""Which histograms a key of --custom-histogram-buckets is for (vllm 0.33.0 v1/metrics/buckets.py)."""
-
-
 class _Given:
     """The boundaries that servers are given, by histogram; read once for each set of servers."""
 
@@ -150,7 +136,7 @@ class _Given:
         self._read: dict[int, Mapping[str, frozenset[float]]] = {}
 
     def of(self, measured_ones: Measured) -> Mapping[str, frozenset[float]]:
-        """Boundaries by the name of the histogram, without its prefix."""
+        """Boundaries by the name of the histogram."""
         key = id(measured_ones)
         if key not in self._read:
             found: dict[str, set[float]] = {}
@@ -168,13 +154,13 @@ def _custom(engine: Engine) -> Iterator[tuple[str, list[float]]]:
     except ValueError:
         return
     for key, values in given.items() if isinstance(given, dict) else ():
-        for name in _FAMILIES.get(key, ()) if isinstance(values, list) else ():
+        for name in CUSTOM_BUCKETS.get(key, ()) if isinstance(values, list) else ():
             yield name, [float(value) for value in values if isinstance(value, int | float)]
 
 
 def _all_buckets(graph: Graph, found: Series, of: Measured) -> tuple[float, ...]:
     """The boundaries of a histogram, with those that any of the servers is given."""
-    more = graph.derived(_Given).of(of).get(found.metric.removeprefix("vllm:"), frozenset())
+    more = graph.derived(_Given).of(of).get(found.metric, frozenset())
     return tuple(sorted({*(found.buckets or ()), *more})) if more else found.buckets or ()
 
 

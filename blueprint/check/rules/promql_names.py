@@ -11,10 +11,10 @@ from collections.abc import Collection, Iterator, Mapping
 
 from blueprint import promql
 from blueprint.catalog.facts import family_of, platform_metric
-from blueprint.catalog.series import NATIVE, SCRAPED, VLLM, absent, series
+from blueprint.catalog.series import NATIVE, SCRAPED, VLLM, absent, label_name, series
 from blueprint.check.engines import engines
 from blueprint.check.graph import Graph
-from blueprint.check.monitored import monitors, sanitized
+from blueprint.check.monitored import monitors
 from blueprint.check.queries import Written, measured, queries
 from blueprint.check.rules.of_query import fault
 from blueprint.check.shapes import items, mapping, maps, text
@@ -250,7 +250,7 @@ def _allowed(graph: Graph) -> Mapping[str, frozenset[str]] | None:
                 if name == "--metric-labels-allowlist":
                     for resource, labels in re.findall(r"([\w*]+)=\[([^\]]*)\]", value):
                         shown = {
-                            "*" if part.strip() == "*" else f"label_{sanitized(part.strip())}"
+                            "*" if part.strip() == "*" else f"label_{label_name(part.strip())}"
                             for part in labels.split(",")
                         }
                         found[resource] = frozenset(shown)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from blueprint.catalog.facts import Presence, flag
-from blueprint.catalog.vllm import newest
+from blueprint.catalog.vllm import ENGINE_PATIENCE, newest
 from blueprint.check.engines import Engine, engines
 from blueprint.check.graph import Graph
 from blueprint.check.probes import HTTP, acts, grace, mounted, patience, port_of, pre_stop
@@ -23,7 +23,6 @@ _READ_RATE = 2**30
 """Bytes a second: what a good store gives. A slower one only makes a start longer."""
 _START = 40
 """Seconds that a start takes beside reading the weights: imports, compilation, CUDA graphs."""
-_OWN_PATIENCE = 600
 _PATHS = frozenset(
     {
         "/health",
@@ -108,8 +107,8 @@ def killed_while_loading(graph: Graph) -> Iterator[Finding]:
                     f"the container is killed after {allowed} s, and {engine.model_name} needs {needed:.0f} s or more"
                 )
                 yield say("SRV234", engine.manifest, message, f"{engine.at}.startupProbe", _probe_fix(needed))
-            if allowed and allowed > _OWN_PATIENCE and "VLLM_ENGINE_READY_TIMEOUT_S" not in engine.variables:
-                message = f"the probe waits {allowed} s, the engine itself only {_OWN_PATIENCE} s"
+            if allowed and allowed > ENGINE_PATIENCE and "VLLM_ENGINE_READY_TIMEOUT_S" not in engine.variables:
+                message = f"the probe waits {allowed} s, the engine itself only {ENGINE_PATIENCE} s"
                 fix = f'set VLLM_ENGINE_READY_TIMEOUT_S to "{allowed}"'
                 yield note("SRV235", engine.manifest, message, f"{engine.at}.startupProbe", fix)
         elif acts(liveness):
@@ -121,7 +120,7 @@ def killed_while_loading(graph: Graph) -> Iterator[Finding]:
                     f"liveness kills the container after {allowed} s; {engine.model_name} needs {needed:.0f} s or more"
                 )
                 yield say("SRV233", engine.manifest, message, f"{engine.at}.livenessProbe", _probe_fix(needed))
-            elif allowed < _OWN_PATIENCE:
+            elif allowed < ENGINE_PATIENCE:
                 message = f"liveness kills the container after {allowed} s, also while it still loads"
                 yield warn("SRV233", engine.manifest, message, f"{engine.at}.livenessProbe", _probe_fix(needed or 400))
 
