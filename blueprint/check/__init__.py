@@ -1,7 +1,7 @@
 """Objects to findings. Every check takes objects and what the catalog knows; none reads a spec.
 
-`validate` is the entry. A rule on one object is a function in `OBJECT_RULES`, one on a whole tree is in `TREE_RULES` or in a
-family of `check.rules`.
+`validate` is the entry. A rule on one object is a function in `OBJECT_RULES`, one on a whole tree is in `TREE_RULES` or
+in a family of `check.rules`.
 """
 
 from __future__ import annotations
