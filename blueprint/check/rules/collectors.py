@@ -131,6 +131,9 @@ def order(graph: Graph) -> Iterator[Finding]:
             path = f"spec.config.service.pipelines.{name}.processors"
             if "memory_limiter" in kinds and kinds[0] != "memory_limiter":
                 yield warn("MON205", collector.manifest, "memory_limiter does not stand first", path, "put it first")
+            if "tail_sampling" in kinds and "memory_limiter" not in kinds:
+                message = "tail_sampling holds whole traces in memory, and no memory_limiter stands before it"
+                yield warn("MON205", collector.manifest, message, path, "memory_limiter first")
             for first, second in _ORDER:
                 if first in kinds and second in kinds and kinds.index(second) < kinds.index(first):
                     message = f"{first} stands behind {second}, which does its work without it"
