@@ -1,6 +1,7 @@
 """Random worlds, decided by Kueue's own scheduler and by `blueprint.admission`: the answers must be the same.
 
-The size of a run is BLUEPRINT_WORLDS (150 unless set, and a tenth of it with rivals); seeds count from BLUEPRINT_SEED (0).
+The size of a run is BLUEPRINT_WORLDS (150 unless set, and a tenth of it with rivals); seeds count from
+BLUEPRINT_SEED (0).
 """
 
 from __future__ import annotations
