@@ -7,6 +7,7 @@ import os
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -132,6 +133,9 @@ def render_platform(
     parts = {result.name: made for result in rendered}
     run = plan if check_only else write
     planned = run(out, files, parts, partial=bool(clusters), overwrite=overwrite)
+    if not check_only and not planned.changes:
+        with suppress(OSError):
+            os.utime(out / LOCK_NAME)  # seen to be right: the next run need not look at our own files again
     findings += planned.findings
     return Rendering(Report.of(findings), totals, applications, planned, skipped_rules=tuple(sorted(skipped)))
 

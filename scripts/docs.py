@@ -38,6 +38,7 @@ FAMILIES = {
     "TPL": ("Templates", "The Jinja files that give objects their shape."),
     "SRV": ("Served models", "What a cluster can do for a model, and what its promises need."),
     "VER": ("Versions", "Components against the versions that objects are rendered for."),
+    "STO": ("Storage", "Volume claims against the quota of their namespace."),
     "NOD": ("Nodes", "What kubelets do with pods."),
     "POL": ("Policies", "What an engine can enforce."),
     "WAV": ("Order", "Waves, the health that makes them wait, and what Argo CD must ignore."),

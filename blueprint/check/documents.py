@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Iterator
 from functools import lru_cache
@@ -85,6 +86,10 @@ def suspicious(text: str) -> bool:
     )
 
 
+MAX_EXACT = 8 * 1024 * 1024
+"""Characters of a document that the exact parser reads: it takes seconds, and some hundred MiB of memory, for that."""
+
+
 def load_yaml(chunk: str) -> tuple[Json, Node | None, list[Remark]]:
     """The value of one YAML document, its tree where the exact way was taken, and what to tell; raises Unreadable."""
     if not suspicious(chunk):
@@ -92,6 +97,11 @@ def load_yaml(chunk: str) -> tuple[Json, Node | None, list[Remark]]:
             return yaml_rs.loads(chunk), None, []
         except ValueError:
             pass  # the exact parser decides, and has the position
+    if len(chunk) > MAX_EXACT:
+        message = (
+            f"{len(chunk) / 2**20:.0f} MiB is more than the {MAX_EXACT // 2**20} MiB that are read of one document"
+        )
+        raise Unreadable(Remark("YML103", message, 0, 0, fix="split it: an object has at most about 1.5 MiB"))
     node = compose(chunk)
     if node is None:
         return None, None, []
@@ -106,12 +116,12 @@ def load_json(chunk: str) -> list[tuple[Json, int]]:
     Empty where only the exact parser can tell (duplicate keys, NaN); raises json.JSONDecodeError, Unreadable.
     """
     found: list[tuple[Json, int]] = []
-    position = len(chunk) - len(chunk.lstrip())
+    position = _after_blanks(chunk, 0)
     try:
         while position < len(chunk):
             value, end = _JSON.raw_decode(chunk, position)
             found.append((value, position))
-            position = end + len(chunk[end:]) - len(chunk[end:].lstrip())
+            position = _after_blanks(chunk, end)
     except RecursionError:
         raise Unreadable(Remark("YML108", "nested too deep", 0, 0)) from None
     except _Odd as odd:
@@ -119,6 +129,14 @@ def load_json(chunk: str) -> list[tuple[Json, int]]:
             raise json.JSONDecodeError(f"{odd.args[0]} is not JSON", chunk, chunk.find(odd.args[0])) from None
         return []
     return found
+
+
+_BLANKS = re.compile(r"\s*")
+
+
+def _after_blanks(text: str, position: int) -> int:
+    match = _BLANKS.match(text, position)
+    return match.end() if match else position
 
 
 class _Odd(Exception):
@@ -132,13 +150,21 @@ def _members(pairs: list[tuple[str, Json]]) -> dict[str, Json]:
     return result
 
 
+def _finite(text: str) -> float:
+    number = float(text)
+    if math.isinf(number):
+        short = text if len(text) <= 40 else f"{text[:40]}…"
+        raise Unreadable(Remark("YML109", f"{short} is beyond all numbers", 0, 0, fix="quote it"))
+    return number
+
+
 def _whole(text: str) -> int | float:
-    return narrow(float(text))
+    return narrow(_finite(text))
 
 
 def _integer(text: str) -> int | float:
-    number = int(text)
-    return number if -(2**63) <= number < 2**63 else float(number)
+    number = int(text) if len(text) < 30 else 2**64  # long ones take Python long, and it refuses some thousand digits
+    return number if -(2**63) <= number < 2**63 else _finite(text)
 
 
 def _refuse(text: str) -> Json:

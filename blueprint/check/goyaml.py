@@ -35,6 +35,10 @@ MAX_DEPTH = 250
 """Levels of nesting we follow; the parsers of Kubernetes stop at 10,000, real objects stay under 60."""
 
 
+MAX_ALIASED = 500_000
+"""Values that aliases may stand for in one document; no object that etcd takes has so many."""
+
+
 class Shape(Enum):
     """What a node is."""
 
@@ -177,7 +181,7 @@ class Decoder:
         """The value of a node; raises Unreadable where Kubernetes reads none."""
         self._decoded += 1
         self._aliased += self._alias_depth > 0
-        if (
+        if self._aliased > MAX_ALIASED or (
             self._aliased > 100
             and self._decoded > 1000
             and self._aliased / self._decoded > _allowed_ratio(self._decoded)

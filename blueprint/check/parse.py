@@ -195,8 +195,12 @@ class _Reader:
             return
         if chunk.lstrip()[:1] in ("{", "["):
             values = self._json(chunk)
+            line = before = begin = 0
             for value, offset in values:
-                yield value, start + chunk.count("\n", 0, offset), offset - (chunk.rfind("\n", 0, offset) + 1)
+                line += chunk.count("\n", before, offset)
+                begin = max(begin, chunk.rfind("\n", before, offset) + 1)
+                before = offset
+                yield value, start + line, offset - begin
             if values:
                 return
         value, node, remarks = load_yaml(chunk)

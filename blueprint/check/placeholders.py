@@ -83,7 +83,8 @@ class Template:
         return value
 
     def _action(self, mark: re.Match[str]) -> str:
-        at = int(mark[1])
+        number = mark[1].lstrip("0") or "0"  # Python reads no number of some thousand digits
+        at = int(number) if len(number) < 10 else len(self.actions)
         return self.actions[at] if at < len(self.actions) else mark[0]
 
 

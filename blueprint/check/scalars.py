@@ -82,6 +82,8 @@ def _go_int(text: str) -> int | None:
     elif binary:
         value = int(bits, 2)
     else:
+        if len(decimal or "") > 20:  # more digits than any 64 bits have
+            return None
         value = int(octal, 8) if octal else int(decimal)
     if sign == "-":
         return -value if -value in INT64 else None
@@ -113,7 +115,9 @@ def resolve_core(text: str) -> Json:
     if text in _CORE_CONSTANTS:
         return _CORE_CONSTANTS[text]
     if _CORE_INT.fullmatch(text):
-        return int(text, 0) if text[:2] in ("0o", "0x") else int(text)
+        if text[:2] in ("0o", "0x"):
+            return int(text, 0)
+        return int(text) if len(text) < 4000 else float(text)  # Python reads no longer ones
     return float(text) if _FLOAT.fullmatch(text) else text
 
 

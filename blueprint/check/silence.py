@@ -44,12 +44,13 @@ def comments(text: str) -> Iterator[Comment]:
         if (content := first_content(chunk)[0]) >= 0
     }
     first_start = min(starts, default=0)
+    following = _following(lines)
     for number, line in enumerate(lines):
         match = _COMMENT.search(line)
         if match is None:
             continue
         codes = _codes(match[1])
-        target = number if line[: match.start()].strip() else _next(lines, number)
+        target = number if line[: match.start()].strip() else following[number]
         if target is None:
             continue
         last = starts[target] if target in starts else _end(lines, target)
@@ -86,18 +87,19 @@ def _codes(rest: str) -> tuple[str, ...]:
     return tuple(codes)
 
 
-def _next(lines: list[str], number: int) -> int | None:
-    """The next line with content; a separator is passed over only at the top of a file."""
-    top = all(not line.strip() or line.lstrip().startswith("#") for line in lines[:number])
-    for at in range(number + 1, len(lines)):
+def _following(lines: list[str]) -> list[int | None]:
+    """For each line the next one with content; a separator is passed over only at the top of a file."""
+    found: list[int | None] = [None] * len(lines)
+    following: int | None = None
+    for at in range(len(lines) - 1, -1, -1):
+        found[at] = following
         line = lines[at].strip()
-        if line.startswith("---") and top:
-            continue
-        if line.startswith("---"):
-            return None
         if line and not line.startswith("#"):
-            return at
-    return None
+            following = None if line.startswith("---") else at
+    first = next((at for at, line in enumerate(lines) if line.strip() and not line.lstrip().startswith("#")), None)
+    if first is not None and lines[first].startswith("---"):
+        found[:first] = [found[first]] * first
+    return found
 
 
 def _end(lines: list[str], start: int) -> int:

@@ -14,7 +14,7 @@ _LIMIT = "requests.storage"
 
 
 def findings(items: Sequence[Item]) -> Iterator[Finding]:
-    """SPC221 for each quota that the namespace's own claims exceed: the API server refuses the last of them.
+    """STO101 for each quota that the namespace's own claims exceed: the API server refuses the last of them.
 
     Source: kubernetes v1.35.4 pkg/quota/v1/evaluator/core/persistent_volume_claims.go.
     """
@@ -30,7 +30,7 @@ def findings(items: Sequence[Item]) -> Iterator[Finding]:
         if limit is not None and asked[namespace] > parse_quantity(limit):
             wanted = format_quantity(asked[namespace], Form.BINARY)
             yield Finding(
-                "SPC221",
+                "STO101",
                 f"the volume claims of {namespace} ask for {wanted}, its quota allows {limit}",
                 item.manifest.source,
                 object=item.manifest.ref,

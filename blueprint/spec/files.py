@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Final
 
 from blueprint.finding import Finding, Source
-from blueprint.spec.reader import MAX_BYTES
 
+MAX_BYTES: Final = 1 << 20
 FOLDERS: Final = ("clusters", "apps", "policies", "argocd")
 _SUFFIXES: Final = (".yaml", ".yml")
 

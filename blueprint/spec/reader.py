@@ -28,11 +28,11 @@ from yaml import (
 )
 
 from blueprint.finding import Confidence, Finding, Source
+from blueprint.spec.files import MAX_BYTES
 from blueprint.spec.positions import Place, Segment, written
 from blueprint.spec.scalars import NumberTooLarge, Scalar, is_text, resolve, surprise
 from blueprint.spec.syntax import explain
 
-MAX_BYTES: Final = 1 << 20
 MAX_DEPTH: Final = 50
 
 # What YAML forbids outside of escapes, and the line breaks of YAML 1.1 that no editor shows as such (NEL, LS, PS).

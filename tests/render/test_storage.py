@@ -18,7 +18,7 @@ def test_claims_fit_the_quota(storage: str, exceeds: bool, tmp_path: Path) -> No
     )
     owner = team("[{cluster: here, pool: gpu, gpus: 4}]", storage=storage)
     world = World(tmp_path, cluster(f"[{PLAIN}]"), owner, run)
-    found = [finding for finding in world.findings if finding.code == "SPC221"]
+    found = [finding for finding in world.findings if finding.code == "STO101"]
     assert bool(found) is exceeds
     assert all("4Ti" in finding.fix for finding in found)
 
