@@ -48,11 +48,15 @@ def lacks() -> str:
 
 
 def program(name: str) -> Path:
-    """A built program beyond the API server; without it the test is skipped, in CI it fails."""
+    """A built program beyond the API server; without it the test is skipped, in CI it fails.
+
+    BLUEPRINT_LACKS names programs (separated by blanks) that CI could not build in time.
+    """
     try:
         return programs.find(name).path
     except EnvironmentLacks as error:
-        if os.environ.get("BLUEPRINT_CONFORMANCE") == "required":
+        lacking = os.environ.get("BLUEPRINT_LACKS", "").split()
+        if os.environ.get("BLUEPRINT_CONFORMANCE") == "required" and name not in lacking:
             pytest.fail(error.diagnostics(), pytrace=False)
         pytest.skip(f"{error.message} ({error.hint})")
 
