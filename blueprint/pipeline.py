@@ -18,6 +18,7 @@ from blueprint import __version__
 from blueprint.catalog.schemas import SchemaPack
 from blueprint.errors import UsageError
 from blueprint.finding import Finding, Report, Severity, Source
+from blueprint.halves import each
 from blueprint.objects import Manifest
 from blueprint.report import Application, Totals
 from blueprint.spec.files import FOLDERS, contents
@@ -28,11 +29,17 @@ from blueprint.tree.lock import parse as parse_lock
 if TYPE_CHECKING:
     from blueprint.render.platform import RenderedCluster, RenderedFile
     from blueprint.render.templates import Templates
-    from blueprint.spec import Platform
+    from blueprint.spec import Cluster, Document, Platform
 
 #: Where a platform keeps templates that override ours.
 TEMPLATES_FOLDER = "templates"
 
+
+#: Folders of a cluster that Argo CD's own objects are in.
+_ARGOCD = frozenset({"argocd", "bootstrap"})
+
+#: Specs times clusters from which a second process is worth its start.
+_MANY = 400
 
 NOTHING = Totals()
 
@@ -101,8 +108,7 @@ def render_platform(
     if not clusters and (totals := _unchanged(out, made, specs, declared)) is not None:
         return Rendering(Report(), totals, current=True)
 
-    from blueprint.check import validate
-    from blueprint.render.platform import clashes, render
+    from blueprint.render.platform import clashes
     from blueprint.spec.load import load
 
     loaded = load(root)
@@ -113,31 +119,61 @@ def render_platform(
     for cluster in clusters:
         if cluster not in known:
             raise UsageError(f"no cluster is called {cluster}", hint=f"clusters here: {', '.join(sorted(known))}")
-    rendered = []
-    for cluster in sorted(clusters or known):
-        rendered.append(render(loaded.platform, known[cluster], templates, pack))
-        if not rendered[-1].files:
-            break  # a template failed, and would fail for the other clusters, too
-    findings += clashes(rendered, loaded.platform)
-    skipped: set[str] = set()
-    for result in rendered:
-        outcome = validate(_as_committed(result, loaded.platform), pack)
-        findings += [*result.findings, *_in_specs(outcome.findings, result, loaded.platform)]
-        skipped.update(str(rule) for rule in outcome.skipped)
+    chosen = [known[cluster] for cluster in sorted(clusters or known)]
+    large = specs.documents * len(chosen) > _MANY
+    parts = each(lambda document: _part(loaded.platform, document, templates, pack), chosen, together=large)
+    # A template that failed for one cluster would fail for the others, too: it is told once.
+    parts = next(([part] for part in parts if not part.contents), parts)
+    findings += clashes([part.argocd for part in parts], loaded.platform)
+    findings += [finding for part in parts for finding in part.findings]
+    skipped = tuple(sorted({rule for part in parts for rule in part.skipped}))
     report = Report.of(findings)
-    totals = replace(specs, objects=sum(len(result.files) for result in rendered), clusters=len(rendered))
-    applications = tuple(row for result in rendered for row in _rows(result))
+    totals = replace(specs, objects=sum(part.objects for part in parts), clusters=len(parts))
+    applications = tuple(row for part in parts for row in part.rows)
     if report.failed:
-        return Rendering(report, totals, applications, skipped_rules=tuple(sorted(skipped)))
-    files = {path: data for result in rendered for path, data in result.contents().items()}
-    parts = {result.name: made for result in rendered}
+        return Rendering(report, totals, applications, skipped_rules=skipped)
+    files = {path: data for part in parts for path, data in part.contents.items()}
     run = plan if check_only else write
-    planned = run(out, files, parts, partial=bool(clusters), overwrite=overwrite)
+    planned = run(
+        out,
+        files,
+        dict.fromkeys((part.argocd.name for part in parts), made),
+        partial=bool(clusters),
+        overwrite=overwrite,
+    )
     if not check_only and not planned.changes:
         with suppress(OSError):
             os.utime(out / LOCK_NAME)  # seen to be right: the next run need not look at our own files again
     findings += planned.findings
-    return Rendering(Report.of(findings), totals, applications, planned, skipped_rules=tuple(sorted(skipped)))
+    return Rendering(Report.of(findings), totals, applications, planned, skipped_rules=skipped)
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """One cluster, rendered and judged. `argocd` holds of its files only what Argo CD itself is told."""
+
+    argocd: RenderedCluster
+    objects: int
+    rows: tuple[Application, ...]
+    findings: list[Finding]
+    skipped: set[str]
+    contents: dict[str, bytes]
+
+
+def _part(platform: Platform, document: Document[Cluster], templates: Templates, pack: SchemaPack) -> _Part:
+    from blueprint.check import validate
+    from blueprint.render.platform import render
+
+    result = render(platform, document, templates, pack)
+    outcome = validate(_as_committed(result, platform), pack)
+    return _Part(
+        replace(result, files=tuple(f for f in result.files if f.application in _ARGOCD), plain={}, findings=()),
+        len(result.files),
+        tuple(_rows(result)),
+        [*result.findings, *_in_specs(outcome.findings, result, platform)],
+        {str(rule) for rule in outcome.skipped},
+        result.contents(),
+    )
 
 
 def _as_committed(result: RenderedCluster, platform: Platform) -> list[Manifest]:

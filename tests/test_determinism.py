@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from blueprint import pipeline
 from blueprint.new import FOLDERS
 
 
@@ -85,3 +86,12 @@ def test_a_second_run_changes_nothing(platform: Path, tmp_path: Path) -> None:
     stamps = {path: path.stat().st_mtime_ns for path in tree.rglob("*")}
     assert rendered(platform, tree, platform) == first
     assert {path: path.stat().st_mtime_ns for path in tree.rglob("*")} == stamps
+
+
+def test_two_processes_make_the_same_tree(
+    platform: Path, expected: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pipeline, "_MANY", 0)
+    rendering = pipeline.render_platform(platform, tmp_path / "tree")
+    assert not rendering.report.findings
+    assert digest(tmp_path / "tree") == expected
