@@ -79,7 +79,7 @@ def test_without_the_operator_there_is_nothing() -> None:
     assert rules({"components": {"prometheusOperator": None}}) == []
 
 
-@pytest.mark.parametrize(("scrape", "window"), [("15s", 1800), ("5m", 1200)])
+@pytest.mark.parametrize(("scrape", "window"), [("15s", 1800), ("5m", 1800)])
 def test_windows_hold_four_scrapes(scrape: str, window: int) -> None:
     windows = {
         one.window
