@@ -57,7 +57,7 @@ def test_objects_of_an_application(path: str, source: dict[str, Any], files: set
 
 
 def test_a_tree_read_from_outside_and_from_inside_of_the_repository() -> None:
-    assert owned(app("web", "tree/web"), "/work/repo/tree/web/a.yaml") == {"/work/repo/tree/web/a.yaml"}
+    assert owned(app("web", "tree/web"), "/srv/repo/tree/web/a.yaml") == {"/srv/repo/tree/web/a.yaml"}
     assert owned(app("web", "rendered/prod/web"), "prod/web/a.yaml") == {"prod/web/a.yaml"}
     assert owned(app("web", "rendered/prod/web"), "web/a.yaml") == set()
 
