@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
+
+# CI draws the same examples each time; by hand each run draws new ones.
+settings.register_profile("ci", derandomize=True, database=None)
+if os.environ.get("BLUEPRINT_CONFORMANCE") == "required":
+    settings.load_profile("ci")
 
 REPOSITORY = Path(__file__).parents[1]
 
