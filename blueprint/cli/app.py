@@ -1,0 +1,79 @@
+"""The command line's own parts: the application, the formats of `-o`, and how a verb says what it found."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from enum import StrEnum
+from typing import Annotated
+
+import typer
+
+from blueprint import __version__
+from blueprint.finding import Report
+from blueprint.report import Application, Changes, Totals
+
+app = typer.Typer(
+    add_completion=False,
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+    help="Render AI platforms for Kubernetes from short specs, and prove that they will work.",
+    epilog="Exit codes: 0 fine, 1 findings, 2 wrong input or usage, 3 the environment lacks something.",
+)
+
+
+class Output(StrEnum):
+    """Formats of `-o`."""
+
+    TEXT = "text"
+    MARKDOWN = "markdown"
+    JSON = "json"
+    SARIF = "sarif"
+    JUNIT = "junit"
+    GITHUB = "github"
+    GITLAB = "gitlab"
+
+
+Format = Annotated[
+    Output,
+    typer.Option("-o", "--output", metavar="FORMAT", help=f"How to say it: {', '.join(Output)}.", show_default=True),
+]
+
+
+def write_text(report: Report, totals: Totals, seconds: float, *, applications: tuple[Application, ...] = ()) -> None:
+    """Write findings and what was rendered for a person, as wide as the terminal."""
+    from blueprint.report import table, text
+
+    width = shutil.get_terminal_size((100, 24)).columns
+    found = text.text(report, width=width, colour=text.wants_colour(sys.stdout, os.environ))
+    listed = table.rendered(applications)
+    print("\n".join(part for part in (found, listed, text.closing(report, totals, seconds)) if part), end="")
+
+
+def write_json(
+    report: Report,
+    totals: Totals,
+    *,
+    applications: tuple[Application, ...] | None = None,
+    changes: Changes | None = None,
+) -> None:
+    """Write the JSON document: a contract, see docs/handbook.md."""
+    from blueprint.catalog.rules import rules as rows
+    from blueprint.report import json
+
+    print(json.dump(json.document(report, totals, rows(), applications=applications, changes=changes)), end="")
+
+
+def write_as(output: Output, report: Report, totals: Totals) -> None:
+    """Write the findings in one of the formats that other programs read."""
+    from blueprint.catalog.rules import rules as rows
+    from blueprint.report.formats import written
+
+    print(written(output, report, totals, rows(), __version__), end="")
+
+
+def program() -> str:
+    """How to call us again: by name where the shell finds it, else by the path that this run was called by."""
+    return "blueprint" if shutil.which("blueprint") or not sys.argv[0].endswith("blueprint") else sys.argv[0]

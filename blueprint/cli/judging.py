@@ -1,0 +1,120 @@
+"""Verbs that judge what is there: `check` and `explain`."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from blueprint.cli.app import Format, Output, app, write_as, write_json, write_text
+from blueprint.errors import UsageError
+
+if TYPE_CHECKING:
+    from blueprint.pipeline import Checking
+
+
+@app.command()
+def check(
+    paths: Annotated[
+        list[str] | None,
+        typer.Argument(help="Files and folders of YAML or JSON, or REVISION:PATH of Git; - is the input."),
+    ] = None,
+    select: Annotated[
+        list[str] | None, typer.Option("--select", metavar="CODE", help="Only rules whose code starts so.")
+    ] = None,
+    ignore: Annotated[
+        list[str] | None, typer.Option("--ignore", metavar="CODE", help="Not the rules whose code starts so.")
+    ] = None,
+    rev: Annotated[str | None, typer.Option("--rev", help="Read the paths in this revision of Git.")] = None,
+    closed: Annotated[
+        bool, typer.Option("--closed", help="The tree holds everything: what it does not hold is missing.")
+    ] = False,
+    plain: Annotated[bool, typer.Option("--plain", help="Build no Kustomize roots and no Helm charts.")] = False,
+    baseline: Annotated[
+        Path | None, typer.Option("--baseline", metavar="FILE", help="Tell only findings that are not in this file.")
+    ] = None,
+    write_baseline: Annotated[
+        bool, typer.Option("--write-baseline", help="Write today's findings into the baseline.")
+    ] = False,
+    config: Annotated[
+        Path | None, typer.Option("--config", metavar="FILE", help="The configuration [default: blueprint.yaml].")
+    ] = None,
+    output: Format = Output.TEXT,
+) -> None:
+    """Check Kubernetes objects: anybody's, not only rendered ones."""
+    from blueprint.pipeline import check_paths
+
+    started = time.monotonic()
+    result = check_paths(
+        paths or ["."],
+        config=config,
+        rev=rev,
+        build=not plain,
+        closed=closed,
+        select=_listed(select),
+        ignore=_listed(ignore),
+        baseline=baseline,
+        write_baseline=write_baseline,
+    )
+    if output is Output.JSON:
+        write_json(result.report, result.totals)
+    elif output is not Output.TEXT:
+        write_as(output, result.report, result.totals)
+    else:
+        write_text(result.report, result.totals, time.monotonic() - started)
+        for note in _blind_spots(result):
+            print(note)
+    raise typer.Exit(1 if result.report.failed else 0)
+
+
+@app.command()
+def explain(
+    job: Annotated[str, typer.Argument(metavar="KIND/NAME", help="The job, such as PyTorchJob/llama3-8b-sft.")],
+    paths: Annotated[
+        list[str] | None,
+        typer.Argument(help="Files and folders with the job, the queues and the nodes; - is the input."),
+    ] = None,
+    namespace: Annotated[str, typer.Option("-n", "--namespace", help="The namespace of the job.")] = "",
+    kueue: Annotated[
+        str, typer.Option("--kueue", help="Version of Kueue [default: the inventory's, else 0.17.0].")
+    ] = "",
+    output: Format = Output.TEXT,
+) -> None:
+    """Decide whether Kueue can admit a job, where, why not, and what would change that."""
+    from blueprint.admission.explain import document, text
+    from blueprint.explain import explain_paths
+    from blueprint.report import json
+
+    if output not in (Output.TEXT, Output.JSON):
+        raise UsageError(f"a decision cannot be written as {output}", hint="use -o text or -o json")
+    found = explain_paths(job, paths or ["."], namespace=namespace, kueue=kueue)
+    if output is Output.JSON:
+        print(json.dump(document(found.decision, found.change)), end="")
+    else:
+        print(text(found.decision, found.change), end="")
+    raise typer.Exit(1 if found.decision.admissible is False else 0)
+
+
+def _listed(options: list[str] | None) -> list[str]:
+    """Values of an option that is given several times, or holds several with commas."""
+    return [part.strip() for option in options or () for part in option.split(",") if part.strip()]
+
+
+def _blind_spots(result: Checking) -> list[str]:
+    """What the check could not judge, so that silence is not taken for approval."""
+    from blueprint.report.totals import counted
+
+    notes = []
+    if result.passed_over:
+        notes.append(f"passed over: {counted(result.passed_over, 'document')} that are no Kubernetes objects")
+    if result.doubtful:
+        notes.append(f"not judged in full: {counted(result.doubtful, 'object')} with values that another tool fills in")
+    if result.unknown:
+        notes.append(f"not validated: {counted(result.unknown, 'object')} of kinds without a known schema")
+    if rules := result.skipped_rules:
+        notes.append(f"not evaluated: {counted(len(rules), 'CEL rule')}: {', '.join(rules[:3])}")
+    if result.outdated:
+        notes.append(f"in the baseline, and gone: {counted(result.outdated, 'finding')}; --write-baseline forgets them")
+    return notes

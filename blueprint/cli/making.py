@@ -1,0 +1,89 @@
+"""Verbs that make a platform: `new` and `render`; and the two that tell of blueprint itself."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from blueprint import __version__
+from blueprint.cli.app import Format, Output, app, program, write_as, write_json, write_text
+from blueprint.report import Changes
+
+
+@app.command()
+def render(
+    path: Annotated[
+        Path, typer.Argument(help="The platform: a folder with clusters/ apps/ policies/ argocd/.")
+    ] = Path(),
+    out: Annotated[Path | None, typer.Option("--out", help="The tree to write [default: PATH/rendered].")] = None,
+    cluster: Annotated[
+        list[str] | None, typer.Option("--cluster", help="Only this cluster; may be given several times.")
+    ] = None,
+    check: Annotated[bool, typer.Option("--check", help="Write nothing; exit 1 if anything would change.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Overwrite rendered files that were edited by hand.")] = False,
+    output: Format = Output.TEXT,
+) -> None:
+    """Render a platform's specs into its GitOps tree."""
+    from blueprint.pipeline import render_platform
+
+    started = time.monotonic()
+    tree = out or path / "rendered"
+    result = render_platform(path, tree, clusters=cluster or (), check_only=check, overwrite=force)
+    planned = result.plan
+    changes = Changes(planned.added, planned.changed, planned.removed, planned.lock_changed) if planned else Changes()
+    if output is Output.JSON:
+        write_json(result.report, result.totals, applications=result.applications, changes=changes)
+    elif output is not Output.TEXT:
+        write_as(output, result.report, result.totals)
+    else:
+        write_text(result.report, result.totals, time.monotonic() - started, applications=result.applications)
+        print(_next_step(path, tree, changes, check=check, failed=result.report.failed), end="")
+    raise typer.Exit(1 if result.report.failed or (check and bool(changes)) else 0)
+
+
+@app.command()
+def new(
+    path: Annotated[Path, typer.Argument(help="The folder to start the platform in.")],
+    example: Annotated[str, typer.Option("--example", help="What to start from: minimal or reference.")] = "minimal",
+) -> None:
+    """Start a platform: a small one that is green at once."""
+    from blueprint.new import copy_example
+
+    for file in copy_example(example, path):
+        print(path / file)
+    print(f"\nnext: {program()} render {path}")
+
+
+@app.command()
+def rules(
+    code: Annotated[str | None, typer.Argument(help="A code such as WAV106; all rules without it.")] = None,
+) -> None:
+    """Explain the rules behind the codes of findings."""
+    from blueprint.catalog.rules import describe, overview
+
+    print(describe(code) if code else overview(), end="")
+
+
+@app.command()
+def version() -> None:
+    """Print the version, and that of the Kubernetes API it knows."""
+    from blueprint.catalog.schemas import SchemaPack
+
+    print(f"blueprint {__version__} (Kubernetes {SchemaPack.shipped().kubernetes()})")
+
+
+def _next_step(path: Path, tree: Path, changes: Changes, *, check: bool, failed: bool) -> str:
+    """What the run did to the tree, and the command that comes next."""
+    from blueprint.report import table
+
+    if failed:
+        return f"{tree} is as it was\n"
+    if check:
+        return table.changes(changes) + (f"next: {program()} render {path}\n" if changes else "")
+    if not changes:
+        return f"{tree} is up to date\n"
+    counts = f"{len(changes.added)} added, {len(changes.changed)} changed, {len(changes.removed)} removed"
+    return f"{tree}: {counts}\nnext: {program()} check {tree}\n"
