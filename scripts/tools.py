@@ -6,9 +6,9 @@
     python scripts/tools.py list
 
 A program lands at `.tools/bin/<name>@<version>-<key>`, and the link `.tools/bin/<name>` points at the newest one.
-The key is a digest of go.mod, go.sum, toolchain, flags and platform: a present file is never rebuilt, and a changed pin
-never reuses an old one. BLUEPRINT_TOOLS names another folder than `.tools`. Exit codes: 0 built, 1 a build failed,
-2 usage, 3 Go is missing. Needs nothing but Python 3.11 and, to build, Go.
+The key is a digest of go.mod, go.sum, our own sources, toolchain, flags and platform: a present file is never rebuilt,
+and a changed pin never reuses an old one. BLUEPRINT_TOOLS names another folder than `.tools`. Exit codes: 0 built,
+1 a build failed, 2 usage, 3 Go is missing. Needs nothing but Python 3.11 and, to build, Go.
 """
 
 from __future__ import annotations
@@ -51,8 +51,9 @@ class Program:
         digest = hashlib.sha256()
         for part in (self.package, self.toolchain, self.ldflags, str(ENVIRONMENT), sys.platform, platform.machine()):
             digest.update(part.encode() + b"\0")
-        for file in ("go.mod", "go.sum"):
-            digest.update((self.source / file).read_bytes() + b"\0")
+        own = sorted((self.source / self.package).glob("*.go")) if self.package.startswith("./") else []
+        for file in (self.source / "go.mod", self.source / "go.sum", *own):
+            digest.update(file.read_bytes() + b"\0")
         return digest.hexdigest()[:10]
 
     def path(self, bin_dir: Path) -> Path:

@@ -103,15 +103,20 @@ def submitted(state: State, manifest: Manifest) -> tuple[Workload, Queue] | None
 
 
 class Engine:
-    """Queues and running workloads; `events` of the last `settle` say what happened."""
+    """Queues and running workloads; `events` of the last `settle` say what happened.
+
+    `restless` is set once workloads preempted each other in turn without an end.
+    """
 
     def __init__(self, state: State) -> None:
         self.state = state
         self.scheduler = Scheduler(state)
         self.lines: dict[str, _Line] = {name: _Line() for name in state.queues}
         self.running: dict[str, tuple[Waiting, Running]] = {}
+        self.due: list[Queue] = []
         self.clock = 0.0
         self.events: list[Event] = []
+        self.restless = False
 
     def submit(self, workload: Workload, queue: Queue, created: float) -> None:
         """Let a workload arrive."""
@@ -119,16 +124,20 @@ class Engine:
 
     def finish(self, key: str) -> None:
         """Let a running workload end; what waits in its tree of cohorts is looked at again."""
-        waiting, ended = self.running.pop(key)
-        self.state.stop(ended)
-        self._wake(waiting.queue)
+        self._give_back(*self.running.pop(key))
 
     def settle(self, now: float) -> list[Event]:
         """Run cycles until nothing more happens."""
         self.clock, self.events = now, []
         cycles = _MOST_CYCLES + 10 * sum(len(line.heap) + len(line.parked) for line in self.lines.values())
-        while cycles and any(line.heap for line in self.lines.values()) and self._cycle():
+        while cycles:
             cycles -= 1
+            if any(line.heap for line in self.lines.values()) and self._cycle():
+                continue
+            if not self.due:
+                return self.events
+            self._wake()
+        self.restless = True
         return self.events
 
     def waiting(self) -> Iterator[Waiting]:
@@ -137,15 +146,22 @@ class Engine:
             yield from (entry for _, entry in line.heap)
             yield from line.parked.values()
 
-    def _wake(self, queue: Queue) -> None:
-        for node in queue.node.root().all_queues() if queue.node.parent is not None else (queue.node,):
-            line = self.lines[node.name]
-            for entry in line.parked.values():
-                entry.tried = ()
-                line.push(entry)
-            line.parked.clear()
-        for _, entry in self.lines[queue.name].heap:
+    def _give_back(self, waiting: Waiting, ended: Running) -> None:
+        """Free what a workload used. What is parked hears of it only later, in a batch (pkg/cache/queue requeuer)."""
+        self.state.stop(ended)
+        self.due.append(waiting.queue)
+        for _, entry in self.lines[waiting.queue.name].heap:
             entry.tried = ()
+
+    def _wake(self) -> None:
+        """Let all that is parked in the trees of queues with something new be looked at again."""
+        for queue in self.due:
+            for node in queue.node.root().all_queues() if queue.node.parent is not None else (queue.node,):
+                line = self.lines[node.name]
+                for entry in line.parked.values():
+                    line.push(entry)
+                line.parked.clear()
+        self.due.clear()
 
     def _cycle(self) -> bool:
         """One cycle; whether another one may bring something new."""
@@ -250,9 +266,8 @@ class Engine:
 
     def _evict(self, key: str, target: Target) -> None:
         waiting, ended = self.running.pop(key)
-        self.state.stop(ended)
+        self._give_back(waiting, ended)
         waiting.tried = ()
-        self._wake(waiting.queue)
         self.lines[waiting.queue.name].push(waiting)
         self.events.append(Event("preempted", key))
 

@@ -1,7 +1,6 @@
 """Random worlds, decided by Kueue's own scheduler and by `blueprint.admission`: the answers must be the same.
 
-The size of a run is BLUEPRINT_WORLDS (150 unless set, and a tenth of it with rivals); seeds count from
-BLUEPRINT_SEED (0).
+BLUEPRINT_WORLDS is how many (150 unless set, and a tenth of it with rivals), BLUEPRINT_SEED the first seed (0).
 """
 
 from __future__ import annotations
@@ -25,6 +24,8 @@ from tests.conformance.kueue.worlds import Body, Made, Maker
 
 WORLDS = int(os.environ.get("BLUEPRINT_WORLDS", "150"))
 SEED = int(os.environ.get("BLUEPRINT_SEED", "0"))
+RIVALS = max(WORLDS // 10, 1)
+FAIR: Body = {"apiVersion": "config.kueue.x-k8s.io/v1beta2", "kind": "Configuration", "fairSharing": {}}
 _AT_ONCE = 60
 
 
@@ -101,37 +102,55 @@ def test_the_same_answer_flavors_and_nodes(oracle: Oracle) -> None:
 
 def test_rivals_end_up_with_the_same_places(oracle: Oracle) -> None:
     """Several workloads one after the other, with priorities, borrowing and preemption: who runs after each arrival."""
-    worlds = [Maker(seed, rivals=True).make() for seed in range(SEED, SEED + max(WORLDS // 10, 1))]
+    race(oracle, [Maker(seed, rivals=True).make() for seed in range(SEED, SEED + RIVALS)], [])
+
+
+@pytest.mark.usefixtures("oracle")
+def test_rivals_share_fairly(crds: list[Body]) -> None:
+    """The same with fair sharing and weights."""
+    with running(crds, FAIR) as fair:
+        race(fair, [Maker(seed, rivals=True, fair=True).make() for seed in range(SEED, SEED + RIVALS)], [FAIR])
+
+
+def race(oracle: Oracle, worlds: list[Made], settings: list[Body]) -> None:
+    """Let workloads arrive turn by turn, in all worlds at once.
+
+    Who is looked at while an eviction is under way depends on how long it takes, here and in a cluster: one world in
+    fifty may end differently. Worlds in which workloads preempt each other for ever are left out.
+    """
+    ours = {made.seed: mine for made in worlds if (mine := list(arrivals(made, settings)))[-1] is not None}
+    worlds = [made for made in worlds if made.seed in ours]
     spaces = [body for made in worlds for body in made.objects if body["kind"] == "Namespace"]
     others = [body for made in worlds for body in made.objects if body["kind"] != "Namespace"]
     oracle.create(spaces)
     oracle.create(others)
     oracle.ready()
-    ours = [list(arrivals(made)) for made in worlds]
-    differences: list[str] = []
+    differences: dict[int, str] = {}
     names: list[str] = []
     for turn in range(max(len(made.workloads) for made in worlds)):
         coming = [made.workloads[turn] for made in worlds if turn < len(made.workloads)]
         names += [body["metadata"]["name"] for body in coming]
         oracle.create(coming)
         answers = oracle.rest(names)
-        for made, mine in zip(worlds, ours, strict=True):
-            if turn < len(mine):
+        for made in worlds:
+            if turn < len(made.workloads):
                 here = [body["metadata"]["name"] for body in made.workloads]
                 theirs = {
                     name: _by_resource(answers[name]) for name in here if name in answers and answers[name].admitted
                 }
-                if theirs != mine[turn]:
-                    differences.append(f"world {made.seed}, arrival {turn}: {theirs} by Kueue, {mine[turn]} by us")
+                mine = ours[made.seed][turn]
+                if theirs != mine:
+                    differences.setdefault(
+                        made.seed, f"world {made.seed}, arrival {turn}: {theirs} by Kueue, {mine} by us"
+                    )
     oracle.delete([*(body for made in worlds for body in made.workloads), *others])
-    wrong = {difference.partition(",")[0] for difference in differences}
-    assert len(wrong) <= len(worlds) * 0.02, "\n".join(differences)
+    assert len(differences) <= max(1, len(worlds) // 50), "\n".join(differences.values())
 
 
-def arrivals(made: Made) -> Iterator[dict[str, dict[str, set[str]]]]:
-    """Who runs after each arrival by our engine, with flavors by resource."""
+def arrivals(made: Made, settings: list[Body]) -> Iterator[dict[str, dict[str, set[str]]] | None]:
+    """Who runs after each arrival by our engine, with flavors by resource; None at last where there is no end to it."""
     manifests = [Manifest(body, Source("world", n)) for n, body in enumerate([*made.objects, *made.workloads])]
-    found = world(manifests)
+    found = world(manifests, [Manifest(body, Source("settings")) for body in settings])
     engine = Engine(idle(found))
     for turn, manifest in enumerate(manifests[len(made.objects) :]):
         submission = submitted(engine.state, manifest)
@@ -145,6 +164,8 @@ def arrivals(made: Made) -> Iterator[dict[str, dict[str, set[str]]]]:
             }
             for key, (_, each) in engine.running.items()
         }
+    if engine.restless:
+        yield None
 
 
 def _by_resource(answer: Answer) -> dict[str, set[str]]:

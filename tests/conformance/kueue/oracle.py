@@ -207,13 +207,21 @@ def kinds(message: str) -> set[str]:
 
 
 @contextmanager
-def running(crds: list[Body]) -> Iterator[Oracle]:
-    """An API server with Kueue's CRDs, and minimalkueue with topology-aware scheduling."""
+def running(crds: list[Body], configuration: Body | None = None) -> Iterator[Oracle]:
+    """An API server with Kueue's CRDs, and minimalkueue with topology-aware scheduling.
+
+    With a configuration it is our own main instead, which takes one (tools/kueue/scheduler).
+    """
     with ControlPlane(flags=FLAGS) as plane:
         plane.load_crds(crd for crd in crds if crd["spec"]["group"] == "kueue.x-k8s.io")
-        program = programs.find("minimalkueue")
+        program = programs.find("minimalkueue" if configuration is None else "kueue-scheduler")
+        options = ["--enableTAS"]
+        if configuration is not None:
+            file = plane.folder / "configuration.json"
+            file.write_text(json.dumps(configuration))
+            options = [f"--config={file}"]
         environment = {"KUBECONFIG": str(plane.kubeconfig)}
-        daemon = Daemon("minimalkueue", [program.path, "--enableTAS"], plane.folder, environment=environment)
+        daemon = Daemon("kueue", [program.path, *options], plane.folder, environment=environment)
         try:
             oracle = Oracle(plane)
             oracle.ready()  # what is there before it watches is queued behind everything that comes later

@@ -29,18 +29,19 @@ class Made:
 
 
 class Maker:
-    """Makes one world; `rivals` gives it several workloads with priorities, `cycle` a cycle of cohorts.
+    """Makes one world; `rivals` gives it several workloads with priorities, `cycle` a cycle of cohorts, `fair` weights.
 
     A cycle keeps Kueue's controllers busy for ever and slows all other worlds down: such worlds come last.
     """
 
-    def __init__(self, seed: int, *, rivals: bool = False, cycle: bool = False) -> None:
-        self.random = random.Random(f"{seed}-{rivals}-{cycle}")
+    def __init__(self, seed: int, *, rivals: bool = False, cycle: bool = False, fair: bool = False) -> None:
+        self.random = random.Random(f"{seed}-{rivals}-{cycle}-{fair}" if fair else f"{seed}-{rivals}-{cycle}")
+        self.fair = fair
         self.seed = seed
         self.rivals = rivals
         self.cycle = cycle
-        self.name = f"w{seed}{'r' if rivals else ''}{'c' if cycle else ''}"
-        self.nodes = self.chance(0.45)
+        self.name = f"w{seed}{'r' if rivals else ''}{'c' if cycle else ''}{'f' if fair else ''}"
+        self.nodes = self.chance(0.25 if rivals else 0.45)
         self.flavors: list[Body] = []
         self.levels: list[str] = []
 
@@ -62,11 +63,11 @@ class Maker:
         objects += self.make_flavors()
         if self.nodes:
             objects += self.make_nodes()
-        if self.chance(0.15):
+        if self.chance(0.15) and not self.rivals:
             objects.append(self.limit_range())
         objects += self.cohorts_and_queues()
         objects.append(self.local_queue("main"))
-        count = self.random.randint(3, 6) if self.rivals else 1
+        count = self.random.randint(6, 10) if self.rivals else 1
         if self.rivals:
             objects += [self.local_queue(other) for other in self.others]
         workloads = [self.workload(index) for index in range(count)]
@@ -109,16 +110,16 @@ class Maker:
 
     def make_flavors(self) -> list[Body]:
         plain = self.chance(0.2)
-        for index in range(self.random.randint(1, 4)):
+        for index in range(self.random.randint(1, 2 if self.rivals else 4)):
             spec: Body = {}
             topological = self.nodes and not (plain and index)
-            labels = {key: self.pick("x", "y") for key in self.some(KEYS, 0, 2)}
+            labels = {key: self.pick("x", "y") for key in self.some(KEYS, 0, 2) if not self.rivals}
             if topological:
                 labels = {WORLD: self.name, **({f"pool.example.com/{index}": "yes"} if self.chance(0.4) else {})}
                 spec["topologyName"] = f"{self.name}-topology"
             if labels:
                 spec["nodeLabels"] = labels
-            if self.chance(0.2):
+            if self.chance(0.2) and not self.rivals:
                 spec["nodeTaints"] = [self.taint()]
             if self.chance(0.2):
                 spec["tolerations"] = [self.toleration()]
@@ -178,6 +179,8 @@ class Maker:
         return {"apiVersion": "v1", "kind": "LimitRange", "metadata": meta, "spec": {"limits": limits}}
 
     def amount(self, resource: str) -> str:
+        if self.rivals:  # so little that they are in each other's way
+            return self.pick("0", "2", "3", "4", "6") + ("Gi" if resource == "memory" else "")
         match resource:
             case "cpu":
                 return self.pick("0", "2500m", "4", "8", "16", "40")
@@ -211,6 +214,8 @@ class Maker:
     def cohorts_and_queues(self) -> list[Body]:
         names = [flavor["metadata"]["name"] for flavor in self.flavors]
         covered = list(RESOURCES) if self.chance(0.7) else self.some(RESOURCES, 1)
+        if self.rivals:
+            covered = self.some(RESOURCES, 1, 2)
         if self.chance(0.1):
             covered.append("pods")
         self.covered = [name for name in covered if name in RESOURCES]
@@ -229,9 +234,10 @@ class Maker:
                 spec["parentName"] = parent
             if self.chance(0.5):
                 spec["resourceGroups"] = self.groups(resources, flavors, limits=parent is not None)
+            spec |= self.weight()
             objects.append({"apiVersion": API, "kind": "Cohort", "metadata": {"name": cohort}, "spec": spec})
         mine = self.random.choice(list(tree)) if tree else None
-        self.others = [f"q{index}" for index in range(self.random.randint(0, 3))] if tree else []
+        self.others = [f"q{index}" for index in range(self.random.randint(1 if self.rivals else 0, 3))] if tree else []
         self.spec = self.queue_spec(mine, resources, flavors)
         objects.append({"apiVersion": API, "kind": "ClusterQueue", "metadata": self.meta("main"), "spec": self.spec})
         for name in self.others:
@@ -273,12 +279,15 @@ class Maker:
             spec["stopPolicy"] = "Hold"
         if self.rivals:
             spec["preemption"] = self.preemption()
-        return spec
+        return spec | self.weight()
+
+    def weight(self) -> Body:
+        return {"fairSharing": {"weight": self.pick("0", "1", "2", "500m")}} if self.fair and self.chance(0.5) else {}
 
     def preemption(self) -> Body:
-        reclaim = self.pick("Never", "LowerPriority", "Any")
+        reclaim = self.pick("Never", "LowerPriority", "Any", "Any")
         policy: Body = {
-            "withinClusterQueue": self.pick("Never", "LowerPriority", "LowerOrNewerEqualPriority"),
+            "withinClusterQueue": self.pick("Never", "LowerPriority", "LowerPriority", "LowerOrNewerEqualPriority"),
             "reclaimWithinCohort": reclaim,
         }
         if reclaim != "Never" and self.chance(0.4):
@@ -298,12 +307,13 @@ class Maker:
 
     def workload(self, index: int) -> Body:
         queue = self.random.choice(["main", *self.others]) if self.rivals else "main"
-        sets = [self.pod_set(number) for number in range(self.random.choice((1, 1, 1, 2, 2, 3)))]
+        most = (1, 1, 1, 2) if self.rivals else (1, 1, 1, 2, 2, 3)
+        sets = [self.pod_set(number) for number in range(self.random.choice(most))]
         if len(sets) == 2 and self.levels and not self.rivals and self.chance(0.3):
             self.tie(sets)
         spec: Body = {"queueName": f"{self.name}-{queue}", "podSets": sets}
         if self.rivals:
-            spec["priority"] = self.pick(0, 10, 100)
+            spec["priority"] = self.pick(0, 10, 100) if index > 2 else self.pick(0, 0, 10)
         meta = self.meta(f"wl{index}", namespaced=True)
         return {"apiVersion": API, "kind": "Workload", "metadata": meta, "spec": spec}
 
@@ -319,7 +329,7 @@ class Maker:
     def pod_set(self, number: int) -> Body:
         count = self.random.choice((1 if self.rivals else 0, *[1, 2, 3] * 4, 4, 5, 8))
         requests = {}
-        known = self.covered if self.covered and self.chance(0.9) else RESOURCES
+        known = self.covered if self.covered and (self.rivals or self.chance(0.9)) else RESOURCES
         for resource in self.some(known, 0 if self.chance(0.1) else 1):
             requests[resource] = {
                 "cpu": self.pick("0", "500m", "1", "1", "2", "3"),
@@ -333,6 +343,8 @@ class Maker:
         if self.chance(0.1):
             init = {"name": "i", "image": "registry.example.com/x", "resources": {"requests": {"cpu": "2"}}}
             spec["initContainers"] = [init | ({"restartPolicy": "Always"} if self.chance(0.5) else {})]
+        if self.rivals:
+            return self.rival_pods(number, count, spec)
         if self.chance(0.3):
             spec["tolerations"] = [self.toleration() for _ in range(self.random.randint(1, 2))]
         if self.chance(0.2):
@@ -345,6 +357,13 @@ class Maker:
             pods["minCount"] = self.random.randint(1, count - 1)
         if self.levels and self.chance(0.7):
             pods["topologyRequest"] = self.topology_request(count)
+        return pods
+
+    def rival_pods(self, number: int, count: int, spec: Body) -> Body:
+        """Pods that may run anywhere: what counts is who else is there."""
+        pods: Body = {"name": f"p{number}", "count": min(count, 2), "template": {"spec": spec}}
+        if self.levels and self.chance(0.5):
+            pods["topologyRequest"] = {self.pick("required", "preferred"): self.random.choice(self.levels)}
         return pods
 
     def affinity(self) -> Body:
