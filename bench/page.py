@@ -71,7 +71,8 @@ with that of *{_name("cold")}* at the same size: 2.0 takes twice as long.
 
 ## Method
 
-Every run is a fresh process; *cold* also means that no tree is there. Files of programs and specs are in the page
+Every run is a fresh process; *cold* also means that no tree is there (the one of the run before was moved away, not
+deleted: ext4 creates files slowly just after many were). Files of programs and specs are in the page
 cache, and Python's modules are compiled, as after an installation; each row begins with a run that does not count.
 Nothing is kept between runs but the tree itself.
 
@@ -80,7 +81,8 @@ Nothing is kept between runs but the tree itself.
 The platforms come from `bench/platforms.py`, and are the same at every run. The chart holds one template for each
 object of the rendered tree, with texts that occur in most of them taken from values; before anything is measured, its
 output (and that of kustomize) is compared with the tree, object by object. kubeconform validates by the schemas of our
-own pack, exported for the kinds that occur, from the local disk. It works on all cores at once; `blueprint` on one.
+own pack, exported for the kinds that occur, from the local disk. It works on all cores at once; `blueprint` on one,
+and on two where several clusters hold many objects.
 kustomize is measured at the smaller size only: its time grows faster than its input.
 
 ## Machine

@@ -44,8 +44,10 @@ _OLD_SELF = re.compile(r"\boldSelf\b")
 _SAME = re.compile(r"\s*(self\s*==\s*oldSelf|oldSelf\s*==\s*self)\s*")
 
 
-def records(crd: Mapping[str, Any], object_meta: Schema) -> Iterator[Record]:
+def records(crd: Mapping[str, Any], object_meta: Schema, *, small: bool = True) -> Iterator[Record]:
     """One pack record for each version of a CRD; `object_meta` is the closed schema of `metadata`.
+
+    A `small` one says each repeated part of its schema once, which pays where it is kept.
 
     Raises KeyError or TypeError when the CRD lacks what its own API requires.
     """
@@ -79,7 +81,7 @@ def records(crd: Mapping[str, Any], object_meta: Schema) -> Iterator[Record]:
             "core": False,
             "status": status,
             "scale": scale,
-            "schema": share(root),
+            "schema": share(root) if small else root,
             "defaults": defaults(walked) or {},
             "lists": [[path, *_keys(node)] for path, node in _lists(walked, "map")],
             "sets": [path for path, _ in _lists(walked, "set")],

@@ -217,7 +217,7 @@ class SchemaPack:
                 continue
             try:
                 body = constraint_crd(manifest.body) if template else manifest.body
-                found = list(crds.records(body, self._object_meta()))
+                found = list(crds.records(body, self._object_meta(), small=False))
             except (KeyError, TypeError, AttributeError):
                 continue
             rows |= {(row["apiVersion"], row["kind"]): row for row in found}
