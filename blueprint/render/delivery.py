@@ -169,7 +169,7 @@ def _application(
         wave=str(wave) if wave else None,
         project=project,
         repository=spec.repository.url,
-        revision=spec.repository.revision,
+        revision=spec.repository.branch(site.name, site.cluster.spec.environment),
         path=f"{spec.repository.path}/{site.name}/{folder}",
         destination=destination,
         automated=automated and spec.automated,

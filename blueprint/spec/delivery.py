@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from typing import Literal
 
-from pydantic import Field
+from pydantic import Field, field_validator
 
-from blueprint.spec.base import API_VERSION, Metadata, Model, Name, RelativePath
+from blueprint.spec.base import API_VERSION, Metadata, Model, Name, RelativePath, shown
 from blueprint.spec.policy import Identity
 
 
@@ -15,10 +16,26 @@ class Repository(Model):
 
     url: str = Field(min_length=1)
     """Where the tree is committed."""
-    revision: str = "main"
-    """Branch or tag that Argo CD follows."""
+    revision: str = Field(default="main", min_length=1)
+    """Branch that Argo CD follows; `{cluster}` and `{environment}` in it give each cluster or environment its own."""
     path: RelativePath = "rendered"
     """Folder of the tree in the repository."""
+
+    @field_validator("revision")
+    @classmethod
+    def _is_a_branch(cls, value: str) -> str:
+        # git-check-ref-format(1): what a branch name cannot hold; `-` first would be read as an option.
+        for name in re.findall(r"\{([^}]*)\}", value):
+            if name not in ("cluster", "environment"):
+                raise ValueError(f"no {shown(name)} goes into a branch; write {{cluster}} or {{environment}}")
+        plain = re.sub(r"\{(cluster|environment)\}", "x", value)
+        if re.search(r"[\x00-\x20~^:?*\[\\{}\x7f]|\.\.|@\{|//|/\.|^[-/.]|[/.]$|\.lock$", plain):
+            raise ValueError(f"not a branch: {shown(value)}")
+        return value
+
+    def branch(self, cluster: str, environment: str) -> str:
+        """The branch that a cluster of an environment follows."""
+        return self.revision.replace("{cluster}", cluster).replace("{environment}", environment)
 
 
 class DeliverySpec(Model):
@@ -31,7 +48,8 @@ class DeliverySpec(Model):
     namespace: Name = "argocd"
     """Namespace of Argo CD."""
     promotion: tuple[tuple[Name, ...], ...] = ()
-    """Clusters by stage, in the order in which a change reaches them. Recorded: nothing is rendered from it."""
+    """Clusters by stage, in the order in which a change reaches them: `commit` delivers to the first, `promote` to the
+    others. Nothing is rendered from it."""
     automated: bool = True
     """Whether Argo CD syncs by itself; runs are always synced by hand."""
     signing_keys: tuple[str, ...] = ()
