@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
 from blueprint.check.references import repeated
-from blueprint.finding import Source
+from blueprint.finding import Confidence, Severity, Source
 from blueprint.objects import Manifest
 
 
@@ -19,7 +24,39 @@ def test_twice_in_a_folder() -> None:
 
 
 def test_twice_in_a_file() -> None:
-    assert [f.source for f in repeated([thing("a.yaml"), thing("a.yaml", line=9)])] == [Source("a.yaml", 9, 1)]
+    (finding,) = repeated([thing("a.yaml"), thing("a.yaml", line=9)])
+    assert finding.source == Source("a.yaml", 9, 1)
+    assert finding.fails and finding.confidence is Confidence.CERTAIN
+
+
+def application(**source: Any) -> Manifest:
+    body = {"apiVersion": "argoproj.io/v1alpha1", "kind": "Application", "spec": {"source": source}}
+    return Manifest(body, Source("argocd/a.yaml", 1, 1))
+
+
+@pytest.mark.parametrize(
+    ("source", "certain"),
+    [
+        (None, False),  # one of the files may be a variant of the other
+        ({"path": "deploy/x"}, True),
+        ({"path": "./deploy/x/"}, True),
+        ({"path": "y"}, False),
+        ({"path": "deploy/x", "directory": {"include": "a.yaml"}}, False),
+        ({"path": "deploy/x", "helm": {}}, False),
+    ],
+)
+def test_two_files_are_certain_where_an_application_reads_both(source: dict[str, Any] | None, certain: bool) -> None:
+    twice = [thing("deploy/x/b.yaml"), thing("deploy/x/a.yaml")]
+    (finding,) = repeated([*twice, *([application(**source)] if source is not None else [])])
+    assert finding.fails is certain
+    assert (finding.severity, finding.confidence) == (
+        (Severity.ERROR, Confidence.CERTAIN) if certain else (Severity.WARNING, Confidence.LIKELY)
+    )
+
+
+def test_what_one_root_makes_is_applied_together() -> None:
+    first, second = (replace(thing(f"deploy/x/{name}.yaml"), root="deploy") for name in "ab")
+    assert [finding.fails for finding in repeated([first, second])] == [True]
 
 
 def test_elsewhere_or_otherwise_called_is_another_object() -> None:
