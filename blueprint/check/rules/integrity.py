@@ -7,7 +7,8 @@ source-controller spec.verify.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
 
 from blueprint.catalog.tables import table
 from blueprint.check.applications import PROJECT, applications
@@ -34,11 +35,15 @@ def _covered(policies: list[Body], repo: str) -> bool:
         patterns = [text(row.get("url")) for row in maps(policy.get("repos"))]
         if any(glob(each[1:], repo) for each in patterns if each.startswith("!")):
             continue
-        if mapping(policy.get("gpg")).get("mode") == "none":
+        if not _asking([policy]):
             continue
         if any(glob(each, repo) for each in patterns if not each.startswith("!")):
             return True
     return False
+
+
+def _asking(policies: list[Body]) -> bool:
+    return any(mapping(policy.get("gpg")).get("mode") != "none" for policy in policies)
 
 
 def unverified_repositories(graph: Graph) -> Iterator[Finding]:
@@ -58,7 +63,7 @@ def unverified_repositories(graph: Graph) -> Iterator[Finding]:
 
 def verification_off(graph: Graph) -> Iterator[Finding]:
     """ARG113: projects verify signatures, and the repo server is told not to."""
-    verifying = [m for m in graph.kind(PROJECT) if _policies(mapping(m.body.get("spec"))) or _keys(m)]
+    verifying = [m for m in graph.kind(PROJECT) if _asking(_policies(mapping(m.body.get("spec")))) or _keys(m)]
     if not verifying:
         return
     for manifest, pod in graph.pods:
@@ -115,7 +120,7 @@ def unverified_artifacts(graph: Graph) -> Iterator[Finding]:
 def ghosts(graph: Graph) -> Iterator[Finding]:
     """ARG301: a controller is installed and nothing that it works on is there."""
     for row in table("ghosts")["components"]:
-        controller = _controller(graph.pods, row["images"])
+        controller = _installed(graph, row)
         if controller is None:
             continue
         missing = [kinds for kinds in row["needs"] if not graph.kind(*kinds) and not any(map(graph.generated, kinds))]
@@ -124,9 +129,17 @@ def ghosts(graph: Graph) -> Iterator[Finding]:
             there = len(row["needs"]) - len(missing)
             of = f"{there} of {len(row['needs'])} needed kinds are there, no {names}"
             message = f"{row['name']} is installed and {row['effect']}: {of}"
-            alone = {each.ref.namespace for each, _ in graph.pods} == {controller.ref.namespace}
+            alone = {each.ref.namespace for each, _ in graph.pods} <= {controller.ref.namespace}
             how = note if alone else warn  # a tree that only installs it leaves the rest to another
             yield how("ARG301", controller, message, "", f"add objects of {names}")
+
+
+def _installed(graph: Graph, row: dict[str, Any]) -> Manifest | None:
+    """The controller of a row, or the object that stands for one, unless it gets its work in another way."""
+    for manifest in graph.kind(*row.get("kinds", ())):
+        if not any(name in mapping(manifest.body.get("spec")) for name in row.get("unless", ())):
+            return manifest
+    return _controller(graph.pods, row.get("images", ()))
 
 
 def policies_with_their_engine(graph: Graph) -> Iterator[Finding]:
@@ -149,7 +162,7 @@ def policies_with_their_engine(graph: Graph) -> Iterator[Finding]:
                 yield warn("WAV209", early[0], message, "metadata.annotations", "put the engine into an earlier wave")
 
 
-def _controller(pods: Iterable[tuple[Manifest, PodTemplate]], ends: list[str]) -> Manifest | None:
+def _controller(pods: Iterable[tuple[Manifest, PodTemplate]], ends: Sequence[str]) -> Manifest | None:
     for manifest, pod in pods:
         if manifest.kind != "Deployment":
             continue

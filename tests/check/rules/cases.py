@@ -28,7 +28,8 @@ class Case:
     """One row: `expect` are codes that `objects` must give, and that neither `fixed` nor `near` may give.
 
     A row that shows only what must not be said has `silent` instead. `full` asks the whole validation, with schemas,
-    names and sizes, not only the rules across objects.
+    names and sizes, not only the rules across objects. `repair` and `spare` are texts to put in the place of others in
+    `objects`: the first gives one more repaired form, the second one more near miss.
     """
 
     case: str
@@ -37,9 +38,34 @@ class Case:
     silent: list[str] = field(default_factory=list)
     fixed: Files = ""
     near: Files = ""
+    repair: dict[str, str] = field(default_factory=dict)
+    spare: dict[str, str] = field(default_factory=dict)
     full: bool = False
     closed: list[str] = field(default_factory=list)
     versions: dict[str, str] = field(default_factory=dict)
+
+    def innocent(self) -> Iterator[Files]:
+        """Every form that must not give the codes of `expect`."""
+        yield from filter(None, (self.fixed, self.near))
+        for texts in filter(None, (self.repair, self.spare)):
+            yield replaced(self.objects, texts)
+
+
+def replaced(files: Files, texts: dict[str, str]) -> Files:
+    """The files with texts put in the place of others, each of which must be there."""
+    if isinstance(files, str):
+        for old in texts:
+            assert old in files, old
+        return _put(files, texts)
+    for old in texts:
+        assert any(old in text for text in files.values()), old
+    return {name: _put(text, texts) for name, text in files.items()}
+
+
+def _put(text: str, texts: dict[str, str]) -> str:
+    for old, new in texts.items():
+        text = text.replace(old, new)
+    return text
 
 
 def cases() -> Iterator[tuple[str, Case]]:
