@@ -14,7 +14,7 @@ from blueprint.render.emit import ambiguous
 
 # Stand-ins for `{{ … }}` and `{% … %}` in the text that is scanned.
 _EXPRESSION, _TAG = "\x01", "\x02"
-_BLOCK_HEADER = re.compile(r"[|>](?:[+-]?[1-9]?|[1-9][+-])[ \t]*(?:#.*)?$")
+_BLOCK_HEADER = re.compile(r"[|>][+-]?([1-9]?)[+-]?[ \t]*(?:#.*)?$")
 _COMMENT = re.compile(rf"(?:^|(?<=[\s{_TAG}]))#")
 _COLON = re.compile(rf":(?=[\s{_TAG}{_EXPRESSION}]|$)")
 _DASHES = re.compile(r"(?:[-?] +|[-?]$)*")
@@ -124,8 +124,11 @@ class _Scanner:
             yield _tab(number)
         if _COMMENT.match(text, at):
             return len(text)
-        if not self.depth and _BLOCK_HEADER.match(text, at):
-            self.parent = column
+        if not self.depth and (header := _BLOCK_HEADER.match(text, at)):
+            if header[1]:
+                self.block = column + int(header[1])  # said, whatever the first line looks like
+            else:
+                self.parent = column
             return len(text)
         if char in "\"'":
             self.quote = char

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from blueprint.errors import UsageError
@@ -366,14 +366,17 @@ PIECES = [
 PIECES += ["{% if x %}", "{% else %}", "{% endif %}", '"k": ', "''", "\\", "---", "/", "{{", "{%", "{#", "&b ", "\t"]
 
 
+# A user's template: ours are looked at by a test of their own, not when they are rendered.
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=300)
+@example("|\n {{ x }}")
+@example(">1-\n  b\n # {{ x }}")
 @given(st.lists(st.sampled_from(PIECES), max_size=14).map("".join))
 def test_any_template_fails_cleanly_or_keeps_the_value_whole(tmp_path_factory, text):
-    folder = tmp_path_factory.mktemp("t")
+    folder, ours = tmp_path_factory.mktemp("t"), tmp_path_factory.mktemp("ours")
     (folder / f"T{SUFFIX}").write_text(f"a: {text}")
     value = "'§\": , ] } # {{ - \n\\"
     try:
-        rendered = Templates([], shipped=folder).render("T", x=value)
+        rendered = Templates([folder], shipped=ours).render("T", x=value)
     except TemplateProblem:
         return
     assert all(found == value for found in _strings(rendered) if "§" in found)
