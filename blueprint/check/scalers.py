@@ -8,13 +8,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 
+from blueprint.check.allowances import accelerators
 from blueprint.check.graph import Graph
-from blueprint.check.pods import PodTemplate, containers, pod_templates
+from blueprint.check.pods import PodTemplate, pod_templates
 from blueprint.check.rollouts import Rollout
 from blueprint.check.shapes import Body, known, mapping, maps, number, placeholder, text
 from blueprint.finding import Ref
 from blueprint.objects import Manifest
-from blueprint.quantity import QuantityError, parse_quantity
 
 SCALED_OBJECT = "ScaledObject.keda.sh"
 AUTOSCALER = "HorizontalPodAutoscaler.autoscaling"
@@ -84,23 +84,7 @@ class Scaler:
     @property
     def accelerators(self) -> Mapping[str, int]:
         """How many of each accelerator one replica asks for."""
-        found: dict[str, int] = {}
-        for pod in self.pods[:1]:
-            for _, container in containers(pod.spec):
-                resources = mapping(container.get("resources"))
-                asked = {**mapping(resources.get("requests")), **mapping(resources.get("limits"))}
-                for key, value in asked.items():
-                    name = str(key)
-                    if name.endswith(("/gpu", "/gpu.shared")) or "/mig-" in name:
-                        found[name] = found.get(name, 0) + _count(value)
-        return {name: count for name, count in found.items() if count}
-
-
-def _count(value: object) -> int:
-    try:
-        return int(parse_quantity(value)) if isinstance(value, str | int) else 0
-    except QuantityError:
-        return 0
+        return accelerators(self.pods)
 
 
 def scalers(graph: Graph) -> list[Scaler]:

@@ -8,23 +8,21 @@ pkg/apis/rollouts/v1alpha1/types.go (HPAReplicas).
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from fractions import Fraction
 
 from blueprint import promql
 from blueprint.catalog.series import series
+from blueprint.check.allowances import limits, plain
 from blueprint.check.bounds import bounds
 from blueprint.check.engines import engines
-from blueprint.check.graph import Graph, labels_of
+from blueprint.check.graph import Graph
 from blueprint.check.queries import Written, queries
 from blueprint.check.rollouts import Rollout
 from blueprint.check.rules.of_query import doubt, fault
 from blueprint.check.rules.say import note, say, warn
 from blueprint.check.scalers import Scaler, metric_type, scalers
 from blueprint.check.shapes import mapping, maps, number, text
-from blueprint.finding import Finding, Ref
-from blueprint.objects import Manifest
+from blueprint.finding import Finding
 from blueprint.promql import Aggregate, Binary, Call, Node, Select
-from blueprint.quantity import QuantityError, parse_quantity
 
 _SHARES = ((0, 1),)
 _FROM_OUTSIDE = ("router", "gateway", "epp", "ingress", "envoy", "proxy")
@@ -183,62 +181,13 @@ def beyond_quota(graph: Graph) -> Iterator[Finding]:
             continue
         for resource, each in scaler.accelerators.items():
             asked = scaler.most * each
-            for limit, where in _limits(graph, scaler.workload, scaler, resource):
+            for limit, where in limits(graph, scaler.workload, scaler.pods, resource):
                 if asked > limit:
                     fit = int(limit // each)
-                    message = f"{scaler.most} replicas need {asked} {resource}, and {where} has {_plain(limit)}"
+                    message = f"{scaler.most} replicas need {asked} {resource}, and {where} has {plain(limit)}"
                     name = "maxReplicaCount" if scaler.by_keda else "maxReplicas"
                     yield warn("SCL208", scaler.manifest, message, f"spec.{name}", f"{fit}, or a larger quota")
                     break
-
-
-def _plain(amount: Fraction) -> str:
-    return str(amount) if amount.denominator == 1 else f"{float(amount):g}"
-
-
-def _limits(graph: Graph, workload: Manifest, scaler: Scaler, resource: str) -> Iterator[tuple[Fraction, str]]:
-    for quota in graph.namespace(workload.ref.namespace):
-        if quota.kind == "ResourceQuota" and not mapping(quota.body.get("spec")).get("scopeSelector"):
-            limit = _amount(mapping(mapping(quota.body.get("spec")).get("hard")).get(f"requests.{resource}"))
-            if limit is not None:
-                yield limit, f"ResourceQuota {quota.ref.name}"
-    labels = {**labels_of(workload.body), **(labels_of({"metadata": scaler.pods[0].metadata}) if scaler.pods else {})}
-    name = labels.get("kueue.x-k8s.io/queue-name", "")
-    queue = graph.get(Ref("kueue.x-k8s.io", "LocalQueue", workload.ref.namespace, name)) if name else None
-    cluster = (
-        graph.get(Ref("kueue.x-k8s.io", "ClusterQueue", "", text(mapping(queue.body.get("spec")).get("clusterQueue"))))
-        if queue
-        else None
-    )
-    if cluster is not None:
-        limit = _quota(mapping(cluster.body.get("spec")), resource)
-        if limit is not None:
-            yield limit, f"ClusterQueue {cluster.ref.name}"
-
-
-def _quota(spec: dict[str, object], resource: str) -> Fraction | None:
-    """What a ClusterQueue can have at the most over all flavors, None where it may borrow without limit."""
-    cohort = spec.get("cohortName") or spec.get("cohort")
-    total: Fraction | None = None
-    for group in maps(spec.get("resourceGroups")):
-        for flavor in maps(group.get("flavors")):
-            for row in maps(flavor.get("resources")):
-                if row.get("name") != resource:
-                    continue
-                nominal, borrowed = _amount(row.get("nominalQuota")), _amount(row.get("borrowingLimit"))
-                if nominal is None or (cohort and borrowed is None):
-                    return None
-                total = (total or Fraction(0)) + nominal + (borrowed or 0 if cohort else 0)
-    return total
-
-
-def _amount(value: object) -> Fraction | None:
-    if not isinstance(value, str | int | float) or isinstance(value, bool):
-        return None
-    try:
-        return parse_quantity(value)
-    except QuantityError:
-        return None
 
 
 def hasty_scaling(graph: Graph) -> Iterator[Finding]:
