@@ -36,13 +36,17 @@ class Demand:
 
 @dataclass(frozen=True, slots=True)
 class Workload:
-    """What stands in a queue. `problems` are found before the queue looks at quota."""
+    """What stands in a queue. `problems` are found before the queue looks at quota.
+
+    Workloads of one queue with the same `alike` and priority differ in key and age only; "" is like no other.
+    """
 
     key: str
     namespace: str
     demands: tuple[Demand, ...]
     priority: int = 0
     problems: tuple[Reason, ...] = ()
+    alike: str = ""
 
 
 def demands(world: World, namespace: str, podsets: tuple[PodSet, ...]) -> tuple[tuple[Demand, ...], tuple[Reason, ...]]:

@@ -214,4 +214,4 @@ def test_a_workload_takes_its_flavors_with_it_when_it_ends() -> None:
     story.engine.finish("team/one")
     story.arrives("three", "a", 2)
     assert story.runs == {"two", "three"}
-    assert story.engine.due == []
+    assert not story.engine.due
