@@ -63,6 +63,7 @@ FAMILIES = {
     "IMG": ("Images", "Which image really runs."),
     "BAK": ("Backups", "Whether a backup would help."),
     "UPG": ("Upgrades", "APIs that the target version does not serve."),
+    "SIG": ("Signatures", "Who signed the tree and when, whether it is still that tree, and what the log says."),
     "TRE": ("The tree", "Its lock, what people did to it, and the names of rendered files."),
 }
 

@@ -1,0 +1,209 @@
+"""The ledger: what was verified is kept, so that a log that changes its story, or an older tree, shows.
+
+A ledger is a folder, best in a repository of its own::
+
+    ledger.json                     the highest sequence of each stream (a cluster, or "all"), and the digest it had
+    bundles/<sha256>.sigstore.json  every bundle that was accepted
+    checkpoints/<log>/<size>.txt    every checkpoint that came with them, as the log signed it
+
+A bundle's inclusion proof ties its entry to one checkpoint. Two checkpoints of one size with different roots are a fork
+at once. Between sizes the entries that we hold are the witnesses: each proof that reaches into the common part of two
+trees is recomputed. Where a log offers consistency proofs (a file `consistency/<log>/<old>-<new>.json` with a list of
+hexadecimal hashes, fetched by whoever may reach it), they are held to both roots.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from hashlib import sha256
+from pathlib import Path
+from typing import Any, Final
+
+import orjson
+
+from blueprint.attest.bundle import Proof
+from blueprint.attest.filelist import SUFFIX
+from blueprint.attest.merkle import is_beginning, root_from
+from blueprint.errors import UsageError
+from blueprint.finding import Finding, Source
+
+_FILE: Final = "ledger.json"
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """An entry of a log as a bundle proves it: leaf and path in hexadecimal."""
+
+    log: str
+    index: int
+    size: int
+    root: str
+    leaf: str
+    path: tuple[str, ...]
+    bundle: str
+    """SHA-256 of the bundle."""
+
+
+@dataclass(slots=True)
+class Ledger:
+    """What was seen. `highest` is stream → (sequence, digest); `entries` are those of the bundles, sorted."""
+
+    root: Path
+    highest: dict[str, tuple[int, str]] = field(default_factory=dict)
+    entries: list[Entry] = field(default_factory=list)
+    _taken: list[tuple[bytes, Proof]] = field(default_factory=list)
+
+    @classmethod
+    def open(cls, root: Path) -> Ledger:
+        """Read a ledger; a folder that does not exist is an empty one. Raises UsageError for one that is damaged."""
+        ledger = cls(root)
+        try:
+            if (file := root / _FILE).exists():
+                document = orjson.loads(file.read_bytes())
+                ledger.highest = {name: (int(row[0]), str(row[1])) for name, row in document["highest"].items()}
+            for bundle in sorted(root.glob(f"bundles/*{SUFFIX}")):
+                ledger.entries += _entries(bundle.read_bytes(), bundle.name.removesuffix(SUFFIX))
+        except (ValueError, KeyError, TypeError, IndexError) as error:
+            raise UsageError(f"the ledger is damaged: {error}", where=str(root), hint="restore it from Git") from None
+        ledger.entries.sort(key=lambda entry: (entry.log, entry.size, entry.index))
+        return ledger
+
+    def seen(self, stream: str) -> tuple[int, str]:
+        """The highest sequence of a stream with its digest; (0, "") where nothing was seen."""
+        return self.highest.get(stream, (0, ""))
+
+    def take(self, data: bytes, proof: Proof) -> None:
+        """Add a bundle that was verified; nothing is written before `save`."""
+        if not any(entry.bundle == proof.sha256 for entry in self.entries):
+            self.entries += _entries(data, proof.sha256)
+            self.entries.sort(key=lambda entry: (entry.log, entry.size, entry.index))
+        self._taken.append((data, proof))
+
+    def save(self, stream: str, sequence: int, digest: str) -> None:
+        """Keep what was taken, and the sequence of the tree that it was about."""
+        for data, proof in self._taken:
+            _put(self.root / "bundles" / f"{proof.sha256}{SUFFIX}", data)
+            if proof.logged and proof.logged.checkpoint:
+                place = self.root / "checkpoints" / proof.logged.log / f"{proof.logged.size}.txt"
+                _put(place, proof.logged.checkpoint.encode())
+        if sequence > self.seen(stream)[0]:
+            self.highest[stream] = (sequence, digest)
+            rows = {"highest": {name: list(row) for name, row in sorted(self.highest.items())}}
+            _put(self.root / _FILE, orjson.dumps(rows, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE))
+
+    def findings(self) -> list[Finding]:
+        """SIG301 and SIG302: every way in which the logs contradict what is kept."""
+        return [*self._included(), *self._forks(), *self._contradictions(), *self._inconsistent()]
+
+    def _included(self) -> Iterator[Finding]:
+        for entry in self.entries:
+            path = [bytes.fromhex(step) for step in entry.path]
+            found = root_from(bytes.fromhex(entry.leaf), entry.index, entry.size, path)
+            if found is None or found.hex() != entry.root:
+                yield self._finding("SIG301", entry, f"entry {entry.index} is not in the tree of size {entry.size}")
+
+    def _forks(self) -> Iterator[Finding]:
+        """Two roots for one size, or two entries at one index."""
+        roots: dict[tuple[str, int], Entry] = {}
+        leaves: dict[tuple[str, int], Entry] = {}
+        for entry in self.entries:
+            first = roots.setdefault((entry.log, entry.size), entry)
+            if first.root != entry.root:
+                message = f"the log had two trees of size {entry.size}: {first.root[:16]}… and {entry.root[:16]}…"
+                yield self._finding("SIG302", entry, message)
+            other = leaves.setdefault((entry.log, entry.index), entry)
+            if other.leaf != entry.leaf:
+                yield self._finding("SIG302", entry, f"the log had two entries with the index {entry.index}")
+
+    def _contradictions(self) -> Iterator[Finding]:
+        """Complete subtrees that two proofs both speak of: a hash that differs is a different history."""
+        known: dict[tuple[str, int, int], tuple[bytes, Entry]] = {}
+        for entry in self.entries:
+            for start, width, value in _subtrees(entry):
+                first, by = known.setdefault((entry.log, start, width), (value, entry))
+                if first != value:
+                    last = start + width - 1
+                    message = f"entries {start} to {last} are not those that an earlier tree (size {by.size}) had"
+                    yield self._finding("SIG302", entry, message)
+                    break
+
+    def _inconsistent(self) -> Iterator[Finding]:
+        """Consistency proofs that were fetched, against the roots of the checkpoints that are kept."""
+        for file in sorted(self.root.glob("consistency/*/*.json")):
+            old, _, new = file.stem.partition("-")
+            try:
+                path = [bytes.fromhex(step) for step in json.loads(file.read_bytes())]
+                first, second = (_checkpoint_root(self.root, file.parent.name, int(size)) for size in (old, new))
+                holds = is_beginning(int(old), first, int(new), second, path)
+            except (ValueError, TypeError, OSError):
+                holds = False
+            if not holds:
+                message = f"the log does not prove that its tree of size {new} goes on from that of size {old}"
+                yield Finding("SIG302", message, Source(str(file)))
+
+    def _finding(self, code: str, entry: Entry, message: str) -> Finding:
+        return Finding(code, message, Source(str(self.root / "bundles" / f"{entry.bundle}{SUFFIX}")))
+
+
+def _subtrees(entry: Entry) -> Iterator[tuple[int, int, bytes]]:
+    """(first leaf, number of leaves, hash) of every complete subtree that an inclusion proof names or computes."""
+    value, index, last = bytes.fromhex(entry.leaf), entry.index, entry.size - 1
+    level = 0
+    yield entry.index, 1, value
+    for text in entry.path:
+        step = bytes.fromhex(text)
+        if index & 1 or index == last:
+            while not index & 1 and index:
+                index, last, level = index >> 1, last >> 1, level + 1
+            yield (index - 1) << level, 1 << level, step
+        elif (index + 2) << level <= entry.size:
+            yield (index + 1) << level, 1 << level, step
+        index, last, level = index >> 1, last >> 1, level + 1
+
+
+def _entries(data: bytes, name: str) -> list[Entry]:
+    """The log entries of a bundle; none for one that is signed by a key."""
+    found = []
+    for row in json.loads(data)["verificationMaterial"].get("tlogEntries") or ():
+        proof: dict[str, Any] = row["inclusionProof"]
+        found.append(
+            Entry(
+                log=_hex(row["logId"]["keyId"]),
+                index=int(proof.get("logIndex", 0)),
+                size=int(proof["treeSize"]),
+                root=_hex(proof["rootHash"]),
+                leaf=_leaf(base64.b64decode(row["canonicalizedBody"])),
+                path=tuple(_hex(step) for step in proof.get("hashes", ())),
+                bundle=name,
+            )
+        )
+    return found
+
+
+def _leaf(body: bytes) -> str:
+    return sha256(b"\0" + body).hexdigest()
+
+
+def _hex(text: str) -> str:
+    return base64.b64decode(text, validate=True).hex()
+
+
+def _checkpoint_root(root: Path, log: str, size: int) -> bytes:
+    note = (root / "checkpoints" / log / f"{size}.txt").read_text("utf-8").split("\n")
+    if int(note[1]) != size:
+        raise ValueError(size)
+    return base64.b64decode(note[2], validate=True)
+
+
+def _put(place: Path, data: bytes) -> None:
+    """Write a file once, in one step; what is kept of a log is never overwritten."""
+    if place.exists() and place.name != _FILE:
+        return
+    place.parent.mkdir(parents=True, exist_ok=True)
+    partial = place.with_name(f".{place.name}.{os.getpid()}")
+    partial.write_bytes(data)
+    partial.replace(place)

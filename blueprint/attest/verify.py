@@ -1,0 +1,136 @@
+"""Verify a tree: first whether the signature holds, by whom and when; only then whether the files are its list's.
+
+Authenticity comes first because a list that nobody signed says nothing about files, and a message about a file that is
+led by a forged list misleads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from typing import Final
+
+from blueprint.attest.bundle import Proof, Prover
+from blueprint.attest.filelist import SUFFIX, Listing, Row
+from blueprint.attest.reach import reached
+from blueprint.attest.refusal import Refused
+from blueprint.attest.sign import PROVENANCE_BUNDLE, RENDER_BUNDLE
+from blueprint.attest.statement import Rendered, read_provenance, read_rendered
+from blueprint.finding import Finding
+from blueprint.tree.scan import SIGNATURES
+
+CREDENTIAL: Final = "credential"
+"""Beginning of the names of deployment credentials, which have a verb of their own."""
+
+_SKEW: Final = timedelta(minutes=5)
+"""How far ahead the authority's clock may be."""
+
+
+@dataclass(frozen=True, slots=True)
+class Demands:
+    """What a verifier asks for beyond a signature that holds.
+
+    `max_age` is of the verified time; `after` is the highest sequence that was seen, with the digest that it had, and
+    `cluster` must be among those of the statement. `now` is the verifier's clock.
+    """
+
+    max_age: timedelta | None = None
+    after: int = 0
+    after_digest: str = ""
+    cluster: str = ""
+    now: datetime = field(default_factory=lambda: datetime.now(UTC))
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """Findings (none: the tree is what was signed), and what was proven where the signature held."""
+
+    findings: tuple[Finding, ...]
+    rendered: Rendered | None = None
+    proof: Proof | None = None
+
+    @property
+    def holds(self) -> bool:
+        """Whether the tree may be used."""
+        return not self.findings
+
+
+def verify(listing: Listing, prover: Prover, demands: Demands | None = None) -> Verdict:
+    """Judge a tree by the bundles that lie in it."""
+    demands = demands or Demands()
+    place = f"{listing.where}/{SIGNATURES}"
+    try:
+        proofs = [prover.prove(_bundle(listing, name)) for name in (RENDER_BUNDLE, PROVENANCE_BUNDLE)]
+        rendered = read_rendered(proofs[0].payload, proofs[0].payload_type)
+        if proofs[0].signer != proofs[1].signer or proofs[0].issuer != proofs[1].issuer:
+            raise Refused("SIG104", "the list and the provenance are signed by different identities")
+        read_provenance(proofs[1].payload, proofs[1].payload_type, rendered, proofs[0].signer)
+        for proof in proofs:
+            in_time(proof, demands.max_age, demands.now)
+        _in_order(rendered, demands)
+    except Refused as refused:
+        return Verdict((refused.finding(place),))
+    findings = [*differences(rendered.files, listing), *_foreign(listing), *reached(listing)]
+    return Verdict(tuple(findings), rendered, proofs[0])
+
+
+def in_time(proof: Proof, max_age: timedelta | None, now: datetime) -> None:
+    """Hold the verified time to a window. Raises Refused (SIG105, SIG106)."""
+    if proof.signed_at is None:
+        if max_age is not None:
+            raise Refused("SIG105", "no trusted authority says when it was signed, and a largest age is asked for")
+        return
+    if proof.signed_at > now + _SKEW:
+        raise Refused("SIG106", f"signed at {proof.signed_at:%Y-%m-%d %H:%M:%SZ}, which is in the future")
+    if max_age is not None and now - proof.signed_at > max_age:
+        raise Refused("SIG106", f"signed at {proof.signed_at:%Y-%m-%d %H:%M:%SZ}, more than {max_age} ago")
+
+
+def differences(signed: Sequence[Row], listing: Listing) -> Iterator[Finding]:
+    """Every way in which the files are not those of a list that was signed."""
+    if tuple(signed) == listing.rows and not listing.faults:
+        return
+    for fault in listing.faults:
+        yield listing.finding(fault.code, fault.path, fault.message)
+    wanted, present = ({row.path: row for row in rows} for rows in (signed, listing.rows))
+    faulty = {fault.path for fault in listing.faults}
+    for path in sorted(wanted.keys() | present.keys()):
+        row, here = wanted.get(path), present.get(path)
+        if row is None:
+            yield listing.finding("SIG203", path, "was not signed")
+        elif here is None:
+            if path not in faulty:
+                yield listing.finding("SIG202", path, "was signed, and is missing")
+        elif (here.sha256, here.size) != (row.sha256, row.size):
+            yield listing.finding("SIG201", path, f"is not what was signed ({here.size} bytes, signed {row.size})")
+        elif here.mode != row.mode:
+            yield listing.finding("SIG204", path, f"has mode {here.mode}, signed {row.mode}")
+
+
+def _bundle(listing: Listing, name: str) -> bytes:
+    try:
+        return listing.bundles[name]
+    except KeyError:
+        raise Refused("SIG101", f"{name} is missing: this tree is not signed", fix="blueprint sign") from None
+
+
+def _in_order(rendered: Rendered, demands: Demands) -> None:
+    """Hold a statement to the cluster and to what was seen before. Raises Refused (SIG110, SIG111)."""
+    if demands.cluster and demands.cluster not in rendered.made:
+        signed = ", ".join(sorted(rendered.made)) or "none"
+        raise Refused("SIG111", f"signed for other clusters ({signed}), not for {demands.cluster}")
+    if rendered.sequence < demands.after:
+        raise Refused("SIG110", f"an older tree: its sequence is {rendered.sequence}, {demands.after} was seen before")
+    if rendered.sequence == demands.after and demands.after_digest not in ("", rendered.digest):
+        raise Refused("SIG110", f"another tree with the sequence {rendered.sequence} was seen before")
+
+
+def _foreign(listing: Listing) -> Iterator[Finding]:
+    """Bundles that nobody here judges; credentials have their own verb."""
+    for name in sorted(listing.bundles):
+        if name not in (RENDER_BUNDLE, PROVENANCE_BUNDLE) and not name.startswith(CREDENTIAL):
+            path = f"{SIGNATURES}/{name}"
+            yield listing.finding(
+                "SIG208", path, f"is none of {RENDER_BUNDLE}, {PROVENANCE_BUNDLE}, {CREDENTIAL}*{SUFFIX}"
+            )

@@ -1,0 +1,243 @@
+"""Verbs about signatures: `sign` and `verify`."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable
+from datetime import timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from blueprint.cli.app import Format, Output, app, write_as, write_text
+from blueprint.errors import UsageError
+from blueprint.finding import Finding, Report
+from blueprint.report import Totals
+
+if TYPE_CHECKING:
+    from blueprint.attest.bundle import Proof, Prover
+    from blueprint.attest.filelist import Listing
+    from blueprint.attest.trust import Identity
+
+_Rev = Annotated[
+    str | None, typer.Option("--rev", metavar="REVISION", help="Read the tree from this commit, not from the disk.")
+]
+_Config = Annotated[
+    Path | None,
+    typer.Option("--trust-config", metavar="FILE", help="Where to sign and whom to trust [default: public Sigstore]."),
+]
+_Identity = Annotated[
+    list[str] | None,
+    typer.Option("--identity", metavar="NAME", help="Who may have signed, exactly; may be given several times."),
+]
+_Issuer = Annotated[
+    list[str] | None, typer.Option("--issuer", metavar="URL", help="The issuer of the identity, exactly.")
+]
+_Root = Annotated[
+    Path | None,
+    typer.Option("--trusted-root", metavar="FILE", help="Keys of the Sigstore, offline [default: public Sigstore]."),
+]
+_Key = Annotated[
+    list[Path] | None, typer.Option("--key", metavar="FILE", help="Public key that may have signed, and no identity.")
+]
+_MaxAge = Annotated[
+    str | None, typer.Option("--max-age", metavar="TIME", help="How old the signature may be, such as 30d or 12h.")
+]
+
+
+@app.command()
+def sign(
+    tree: Annotated[Path, typer.Argument(help="The rendered tree.")] = Path("rendered"),
+    rev: _Rev = None,
+    sequence: Annotated[
+        int | None,
+        typer.Option("--sequence", min=1, help="Number of this signature [default: one more than the last]."),
+    ] = None,
+    trust_config: _Config = None,
+    identity_token: Annotated[
+        Path | None,
+        typer.Option("--identity-token", metavar="FILE", help="File with an OIDC token [default: that of the CI]."),
+    ] = None,
+    browser: Annotated[bool, typer.Option("--browser", help="Get a token through a browser.")] = False,
+    key: Annotated[
+        Path | None, typer.Option("--key", metavar="FILE", help="Private key in PEM, for places without Sigstore.")
+    ] = None,
+    output: Format = Output.TEXT,
+) -> None:
+    """Sign a rendered tree: a list of its files, and its provenance."""
+    from blueprint.attest import sign as signing
+    from blueprint.attest.refusal import Refused
+    from blueprint.attest.trust import trust_config as read_config
+
+    started = time.monotonic()
+    listing = _listing(tree, rev)
+    rendered, findings = signing.to_sign(listing, sequence=sequence)
+    document: dict[str, Any] = {}
+    if rendered is not None and not findings:
+        try:
+            if key:
+                signer: signing.Signer = signing.WithKey(
+                    signing.private_key(key), read_config(trust_config) if trust_config else None
+                )
+            else:
+                config = read_config(trust_config)
+                signer = signing.Keyless(config, signing.identity_token(config, identity_token, browser=browser))
+            bundles = signing.sign(rendered, signer)
+            proof = signer.prover.prove(bundles[signing.RENDER_BUNDLE])
+            written = signing.write(tree, bundles)
+            document = _proven(proof, rendered.digest, rendered.sequence, len(rendered.files))
+            document["written"] = [str(path) for path in written]
+        except Refused as refused:
+            findings = [refused.finding(listing.where)]
+    _tell(output, findings, document, started, "signed")
+
+
+@app.command()
+def verify(
+    tree: Annotated[Path, typer.Argument(help="The rendered tree, with its signatures.")] = Path("rendered"),
+    rev: _Rev = None,
+    identity: _Identity = None,
+    issuer: _Issuer = None,
+    key: _Key = None,
+    trusted_root: _Root = None,
+    max_age: _MaxAge = None,
+    cluster: Annotated[str, typer.Option("--cluster", help="The tree must be signed for this cluster.")] = "",
+    after: Annotated[int, typer.Option("--after", metavar="N", help="Refuse a sequence below this one.", min=0)] = 0,
+    log: Annotated[
+        Path | None,
+        typer.Option("--log", metavar="FOLDER", help="Ledger of what was verified: refuses replays and forked logs."),
+    ] = None,
+    rerender: Annotated[
+        Path | None,
+        typer.Option("--rerender", metavar="PATH", help="Render these specs, and compare with what was signed."),
+    ] = None,
+    cosign: Annotated[bool, typer.Option("--cosign", help="Have cosign verify the bundles as well.")] = False,
+    output: Format = Output.TEXT,
+) -> None:
+    """Verify that a tree is what was signed, by whom and when."""
+    from blueprint.attest import cosign as second
+    from blueprint.attest.ledger import Ledger
+    from blueprint.attest.refusal import Refused
+    from blueprint.attest.sign import PROVENANCE_BUNDLE, RENDER_BUNDLE
+    from blueprint.attest.verify import Demands, differences
+    from blueprint.attest.verify import verify as judge
+
+    started = time.monotonic()
+    allowed, prover = _prover(identity, issuer, key, trusted_root)
+    listing = _listing(tree, rev)
+    ledger = Ledger.open(log) if log else None
+    stream = cluster or "all"
+    before, digest = ledger.seen(stream) if ledger else (0, "")
+    demands = Demands(_duration(max_age), max(after, before), digest if before >= after else "", cluster)
+    verdict = judge(listing, prover, demands)
+    findings, document = list(verdict.findings), {}
+    if verdict.rendered and verdict.proof:
+        rendered = verdict.rendered
+        document = _proven(verdict.proof, rendered.digest, rendered.sequence, len(rendered.files))
+        if rerender and verdict.holds:
+            findings += [
+                Finding("SIG209", f.message, f.source, fix="") for f in differences(rendered.files, _again(rerender))
+            ]
+        if cosign and verdict.holds:
+            try:
+                second.agree(listing, allowed, trusted_root, key[0] if key else None)
+            except Refused as refused:
+                findings.append(refused.finding(listing.where))
+        if ledger and not findings:
+            for name in (RENDER_BUNDLE, PROVENANCE_BUNDLE):
+                data = listing.bundles[name]
+                ledger.take(data, prover.prove(data))
+            findings += ledger.findings()
+            if not findings:
+                ledger.save(stream, rendered.sequence, rendered.digest)
+    _tell(output, findings, document, started, "verified")
+
+
+def _prover(
+    names: list[str] | None, issuers: list[str] | None, keys: list[Path] | None, root: Path | None
+) -> tuple[tuple[Identity, ...], Prover]:
+    """Who may have signed: identities, or keys; never both, and never nobody."""
+    from blueprint.attest.bundle import ByIdentity, ByKey
+    from blueprint.attest.trust import identities, public_key, trusted_root
+
+    if keys:
+        if names or issuers:
+            raise UsageError("--key and --identity exclude each other: the weaker one would decide")
+        return (), ByKey([public_key(file) for file in keys], trusted_root(root) if root else None)
+    allowed = identities(names or [], issuers or [])
+    return allowed, ByIdentity(trusted_root(root), allowed)
+
+
+def _listing(tree: Path, rev: str | None) -> Listing:
+    from blueprint.attest.filelist import of_commit, of_folder, top_of
+
+    if rev is None:
+        return of_folder(tree)
+    top = top_of(tree)
+    return of_commit(top, rev, tree.resolve().relative_to(top).as_posix())
+
+
+def _again(specs: Path) -> Listing:
+    """What the specs give, rendered into a folder of its own."""
+    import tempfile
+
+    from blueprint.attest.filelist import of_folder
+    from blueprint.pipeline import render_platform
+
+    with tempfile.TemporaryDirectory(prefix="blueprint-") as folder:
+        tree = Path(folder, "rendered")
+        result = render_platform(specs, tree)
+        if result.report.failed:
+            raise UsageError("the specs do not render", where=str(specs), hint=f"blueprint render {specs} --check")
+        return of_folder(tree)
+
+
+def _duration(text: str | None) -> timedelta | None:
+    from pydantic import TypeAdapter, ValidationError
+
+    from blueprint.spec.base import Duration
+
+    if text is None:
+        return None
+    try:
+        return TypeAdapter[timedelta](Duration).validate_python(text)
+    except ValidationError:
+        raise UsageError(f"{text!r} is no span of time", hint="write 30d, 12h or 90m") from None
+
+
+def _proven(proof: Proof, digest: str, sequence: int, files: int) -> dict[str, Any]:
+    """What a signature proves: the stable document of `-o json`."""
+    logged = proof.logged
+    return {
+        "treeDigest": f"sha256:{digest}",
+        "sequence": sequence,
+        "files": files,
+        "signer": proof.signer,
+        "issuer": proof.issuer,
+        "signedAt": proof.signed_at.strftime("%Y-%m-%dT%H:%M:%SZ") if proof.signed_at else None,
+        "log": {"id": logged.log, "index": logged.index, "size": logged.size} if logged else None,
+    }
+
+
+def _tell(output: Output, findings: Iterable[Finding], proven: dict[str, Any], started: float, done: str) -> None:
+    report = Report.of(findings)
+    if output is Output.JSON:
+        from blueprint.catalog.rules import rules
+        from blueprint.report import json
+
+        document = json.document(report, Totals(), rules())
+        print(json.dump({**document, "holds": not report.findings, "proven": proven or None}), end="")
+    elif output is not Output.TEXT:
+        write_as(output, report, Totals())
+    elif report.findings:
+        write_text(report, Totals(), time.monotonic() - started)
+    else:
+        when = proven["signedAt"] or "at a time that no authority stamped"
+        who = proven["signer"] + (f" (issuer {proven['issuer']})" if proven["issuer"] else "")
+        entry = f"entry {proven['log']['index']} of log {proven['log']['id'][:16]}…" if proven["log"] else "not logged"
+        print(f"{done}: {proven['files']:,} files, {proven['treeDigest']}, sequence {proven['sequence']}")
+        print(f"        by {who}, {when}, {entry}")
+        for path in proven.get("written", ()):
+            print(path)
+    raise typer.Exit(1 if report.findings else 0)
