@@ -75,7 +75,9 @@ def names(manifest: Manifest, kind: Kind | None) -> list[Finding]:
     ) -> None:
         found.append(Finding(code, message, manifest.source, severity, confidence, manifest.ref, path, fix))
 
-    _name(manifest, metadata, add)
+    # A document of no known kind and without metadata is hardly an object: many programs keep their files in this form.
+    if kind is not None or "metadata" in manifest.body:
+        _name(manifest, metadata, add)
     _namespace(manifest, metadata, kind, add)
     _labels(metadata, add)
     for key in mapping(metadata.get("annotations")):

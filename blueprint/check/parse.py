@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from importlib import resources
 from typing import Any
@@ -28,7 +28,7 @@ from blueprint.check.placeholders import (
     unknown_fields,
 )
 from blueprint.check.scalars import Json, Remark, Unreadable
-from blueprint.finding import Finding, Source
+from blueprint.finding import Confidence, Finding, Severity, Source
 from blueprint.objects import EVERYTHING, Manifest, Steps
 
 MAX_FILE = 16 * 1024 * 1024
@@ -36,6 +36,10 @@ MAX_FILE = 16 * 1024 * 1024
 
 SILENCER = "blueprint: ignore"
 """What a comment that silences findings starts with."""
+
+_WORDS = ("apiVersion", "kind:", '"kind"', "'kind'")
+_ENVELOPES = tuple(word.encode(code) for word in _WORDS for code in ("utf-8", "utf-16-le"))
+"""What a file holds that may be one of objects."""
 
 _INVENTORIES = ("Inventory", "NodePool")
 """Kinds of documents about nodes, which may do without apiVersion (see admission.nodes)."""
@@ -74,20 +78,33 @@ class Reading:
     """Files with a comment that may silence findings (see `silence`)."""
 
 
-def read_bytes(data: bytes, file: str, reading: Reading, size: int | None = None) -> None:
-    """Read one file's bytes into `reading`; `size` is the whole size where `data` was cut at MAX_FILE + 1."""
+def read_bytes(data: bytes, file: str, reading: Reading, size: int | None = None, *, asked: bool = True) -> None:
+    """Read one file's bytes into `reading`; `size` is the whole size where `data` was cut at MAX_FILE + 1.
+
+    A file that was not `asked` for itself but found in a folder may be anything: if it cannot be read and shows no sign
+    of an object, that is a warning.
+    """
     reading.counts.files += 1
+    ours = asked or any(word in data for word in _ENVELOPES)
     problem = _unfit(data, size if size is not None else len(data))
     if problem:
         reading.counts.unreadable += 1
-        reading.findings.append(Finding(problem.code, problem.message, Source(file, problem.line), fix=problem.fix))
+        said = problem if ours else _softer(problem)
+        reading.findings.append(
+            Finding(said.code, said.message, Source(file, said.line), said.severity, said.confidence, fix=said.fix)
+        )
         return
     text = data.decode("utf-8-sig")
     if "\r\n" in text:
         text = text.replace("\r\n", "\n")
     if SILENCER in text:
         reading.marked.add(file)
-    _Reader(text, file, reading).run()
+    _Reader(text, file, reading, ours=ours).run()
+
+
+def _softer(remark: Remark) -> Remark:
+    """What is told of a text that need not hold objects."""
+    return replace(remark, severity=Severity.WARNING, confidence=Confidence.LIKELY)
 
 
 def _unfit(data: bytes, size: int) -> Remark | None:
@@ -124,10 +141,11 @@ def _everything(_: dict[str, Any]) -> frozenset[Steps]:
 class _Reader:
     """One file on its way to objects."""
 
-    def __init__(self, text: str, file: str, reading: Reading) -> None:
+    def __init__(self, text: str, file: str, reading: Reading, *, ours: bool) -> None:
         self.text = text
         self.file = file
         self.reading = reading
+        self.ours = ours
         self.template = self.noted = False
 
     def run(self) -> None:
@@ -237,9 +255,9 @@ class _Reader:
             counts.foreign += 1
             self.reading.aside.append(Manifest(value, Source(self.file, line + 1, column + 1)))
             return
-        items = value.get("items")
-        if kind.endswith("List") and isinstance(items, list):
-            self._list(items, api_version, kind, line, column, unknown)
+        items = value.get("items", [] if kind == "List" else 0)
+        if kind.endswith("List") and (items is None or isinstance(items, list)):
+            self._list(items or [], api_version, kind, line, column, unknown)
             return
         fields = unknown(value)
         counts.objects += 1
@@ -281,6 +299,7 @@ class _Reader:
         return {n: (start + each.target().line, each.target().column) for n, each in enumerate(items.target().children)}
 
     def _remark(self, remark: Remark, start: int) -> None:
+        remark = remark if self.ours else _softer(remark)
         source = Source(self.file, start + remark.line + 1, remark.column + 1)
         self.reading.findings.append(
             Finding(remark.code, remark.message, source, remark.severity, remark.confidence, fix=remark.fix)

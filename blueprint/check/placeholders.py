@@ -18,7 +18,20 @@ from blueprint.objects import Steps
 
 # One for each form, all starting with letters that stand in them: much faster than one for all.
 _MAYBE = tuple(
-    re.compile(text) for text in (r"\{[{%]", r"\$[{A-Z]", r"<[^<>\n]*>", "@[A-Z]", "__[A-Z]", "%%[A-Z]", r"#\{")
+    re.compile(text)
+    for text in (
+        r"\{[{%]",
+        r"\$[{A-Z]",
+        r"<[^<>\n]*>",
+        "@[A-Z]",
+        "__[A-Z]",
+        "%%[A-Z]",
+        r"#\{",
+        r"\{[A-Z]",
+        r"\$\$\w",
+        "HELMSUBST_",
+        "ko://",
+    )
 ) + tuple(re.compile(rf"{word}[_-]?(?:ME|THIS)") for word in ("CHANGE", "REPLACE"))
 
 OPENING = re.compile(r"\{[{%#]")
@@ -159,8 +172,11 @@ def unknown_fields(body: Mapping[str, Json]) -> frozenset[Steps]:
     """The fields of an object that hold, or whose names hold, a placeholder."""
     kind = _kind(body)
     row = _filled_in().get(kind, {})
-    free = bool(row.get("free"))
-    return frozenset(_below({"metadata": body.get("metadata")} if free else body, (), templates=not row))
+    # No controller fills in the metadata of its own object.
+    found = set(_below(body.get("metadata"), ("metadata",), templates=True))
+    shaped = row.get("shaped", ()) if row.get("free") else body.keys() - {"metadata"}
+    found.update(_below({key: body.get(key) for key in shaped}, (), templates=not row or bool(row.get("free"))))
+    return frozenset(found)
 
 
 def fields_with(word: str, body: Mapping[str, Json]) -> frozenset[Steps]:
@@ -186,7 +202,7 @@ def _below(value: Json, steps: Steps, *, templates: bool) -> Iterator[Steps]:
     elif isinstance(value, dict):
         for key, member in value.items():
             if _replaced(key, (), templates=templates):
-                yield (*steps, key)
+                yield steps  # what stands for a key may stand for several, and for none
             else:
                 yield from _below(member, (*steps, key), templates=templates)
     elif isinstance(value, list):

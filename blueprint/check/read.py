@@ -119,4 +119,4 @@ def _read_file(name: str, base: Path, reading: Reading, *, any_kind: bool) -> No
         reading.counts.unreadable += 1
         reading.findings.append(Finding("YML101", f"cannot read the file: {error.strerror or error}", Source(name)))
         return
-    read_bytes(data, name, reading, max(mode.st_size, len(data)))
+    read_bytes(data, name, reading, max(mode.st_size, len(data)), asked=any_kind)

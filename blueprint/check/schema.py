@@ -14,6 +14,7 @@ from typing import Any
 import jsonschema_rs
 
 from blueprint.catalog.crds import ITEM, VALUE
+from blueprint.catalog.lifecycle import lifecycle, off_by_default, release
 from blueprint.catalog.schemas import Kind, SchemaPack
 from blueprint.check.defaults import with_defaults
 from blueprint.check.formats import FORMATS
@@ -105,6 +106,10 @@ def unknown(manifest: Manifest, pack: SchemaPack) -> Iterator[Finding]:
     """What can be said of an object whose kind and version the pack does not know."""
     ref = manifest.ref
     label = f"{manifest.api_version} {ref.kind}"
+    if _on_demand(manifest.api_version, ref.kind, pack.kubernetes()):
+        message = f"{label} is served only where the API server is told to (--runtime-config)"
+        yield _finding(manifest, "SCH102", message, ("apiVersion",), Confidence.LIKELY, severity=Severity.WARNING)
+        return
     versions = pack.versions(ref.group, ref.kind)
     moved = pack.moved(manifest.api_version, ref.kind)
     if versions or moved is not None:
@@ -123,6 +128,15 @@ def unknown(manifest: Manifest, pack: SchemaPack) -> Iterator[Finding]:
     yield _finding(
         manifest, "SCH101", f"unknown kind {label}: not validated", ("kind",), severity=Severity.NOTE, fix=fix
     )
+
+
+def _on_demand(api_version: str, kind: str, kubernetes: str) -> bool:
+    """Whether a release has the kind in this version, switched off by default."""
+    known, asked = lifecycle(api_version, kind), release(kubernetes)
+    if known is None or asked is None or not off_by_default(api_version, kubernetes):
+        return False
+    since, until = release(known.introduced), release(known.removed)
+    return (since is None or since <= asked) and (until is None or asked < until)
 
 
 def _about(manifest: Manifest, kind: Kind) -> list[Finding]:

@@ -12,19 +12,23 @@ from dataclasses import replace
 from blueprint.check.locate import path_steps
 from blueprint.check.scalars import Json
 from blueprint.check.shapes import mapping
-from blueprint.finding import Finding, Ref, Source
+from blueprint.finding import Confidence, Finding, Ref, Severity, Source
 from blueprint.objects import EVERYTHING, Manifest, Steps
 
 _IDENTITY = frozenset({("apiVersion",), ("kind",), ("metadata", "name"), ("metadata", "namespace")})
 _ABOUT_NAMES = frozenset({"SCH104"})
 """Codes about the name of a field, which is known even where its value is not."""
+_ABOUT_MISSING = frozenset({"NAM101", "NAT100", "NAT102", "NAT502", "SCH105"})
+"""Codes about what an object lacks: of a draft, what a tool may still add."""
 
 Judge = Callable[[Manifest], list[Finding]]
 Judges = Callable[[Sequence[Manifest]], Iterable[Finding]]
 
 
 def of_one(manifest: Manifest, judge: Judge) -> list[Finding]:
-    """What a judge says of one object, whatever stands in its unknown fields."""
+    """What a judge says of one object, whatever stands in its unknown fields, and whatever is still done to a draft."""
+    if manifest.draft:
+        return [_of_draft(finding) for finding in of_one(replace(manifest, draft=False), judge)]
     if not manifest.unknown:
         return judge(manifest)
     if () in manifest.unknown:
@@ -76,6 +80,13 @@ def _without(value: Json, steps: Steps, unknown: frozenset[Steps]) -> Json:
     if isinstance(value, list):
         return [_without(member, (*steps, index), unknown) for index, member in enumerate(value)]
     return value
+
+
+def _of_draft(finding: Finding) -> Finding:
+    if finding.confidence is not Confidence.CERTAIN:
+        return finding
+    softer = finding.code in _ABOUT_MISSING and finding.severity is Severity.ERROR
+    return replace(finding, confidence=Confidence.LIKELY, severity=Severity.WARNING if softer else finding.severity)
 
 
 def _subject(finding: Finding) -> tuple[str, Source | None, Ref | None, str]:

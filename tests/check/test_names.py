@@ -117,3 +117,11 @@ def test_finalizers_and_owners() -> None:
     assert codes("v1", "ConfigMap", ownerReferences=[owner]) == []
     assert codes("v1", "ConfigMap", ownerReferences=[owner, owner]) == ["NAM107"]
     assert codes("v1", "ConfigMap", ownerReferences=[{**owner, "uid": ""}]) == ["NAM107"]
+
+
+def test_a_document_in_the_form_of_an_object_need_not_be_one() -> None:
+    details = Manifest({"apiVersion": "internal.example.com/v1", "kind": "Details", "number": 1}, Source("a.yaml", 1))
+    assert not names(details, None)
+    nameless = {"apiVersion": "example.com/v1", "kind": "Database", "metadata": {"labels": {}}}
+    named = Manifest(nameless, Source("a.yaml", 1))
+    assert [finding.code for finding in names(named, None)] == ["NAM101"]

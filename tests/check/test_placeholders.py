@@ -39,6 +39,7 @@ def codes(text: str) -> set[str]:
         "${NAME}", "a-${NAME:-x}-b", "$NAME", "${{ NAME }}", "{{ name }}", "x{{name}}", "{% name %}", "@NAME@",
         "@@NAME@@", "__NAME__", "%%NAME%%", "#{Name}#", "<name>", "<your name here>", "CHANGEME", "change-REPLACE_ME",
         "registry.example.com/<team>/x:<tag>", "registry.example.com/x:REPLACE-THIS",
+        "{IMAGE}", "e2e-$$name$$", "HELMSUBST_REPLICAS", "ko://example.com/cmd",
     ],
 )  # fmt: skip
 def test_placeholders_are_known(text: str) -> None:
@@ -50,6 +51,7 @@ def test_placeholders_are_known(text: str) -> None:
     [
         "$(NAME)", "$1", "${1}", "$1:${2}", "a$", "cost $5", "a@example.com", "__meta_kubernetes_pod_name", "100%",
         "a < b", "x<y and y>z", "#1", "$labels", "^[a-z]+$", "foo__BAR", "changes", "replaced", "%d", "((a))", "-> <-",
+        "{name}", "a$$",
     ],
 )  # fmt: skip
 def test_what_only_looks_like_one_is_a_value(text: str) -> None:
@@ -138,7 +140,7 @@ def test_keys_with_placeholders_are_unknown() -> None:
         kind: Service
         metadata: {name: a, labels: {"${KEY}": x, b: y}}
         """).manifests
-    assert manifest.unknown == {("metadata", "labels", "${KEY}")}
+    assert manifest.unknown == {("metadata", "labels")}
 
 
 def test_what_a_controller_fills_in_is_a_value() -> None:
@@ -167,6 +169,19 @@ def test_data_of_a_config_map_is_whatever_it_is_but_its_name_is_not() -> None:
         """)
     assert reading.manifests[0].unknown == {("metadata", "name")}
     assert not reading.findings
+
+
+@pytest.mark.parametrize("kind", ["ConfigMap", "Secret"])
+def test_no_controller_fills_in_the_name_of_its_own_object(kind: str) -> None:
+    text = f"""
+        apiVersion: v1
+        kind: {kind}
+        metadata:
+          name: '{{{{ template "fullname" . }}}}'
+          namespace: '{{{{ .Release.Namespace }}}}'
+          labels: {{release: '{{{{ .Release.Name }}}}'}}
+        """
+    assert not codes(text)
 
 
 @pytest.mark.parametrize(

@@ -320,9 +320,38 @@ def test_nothing_is_said_of_the_style_of_what_is_no_object() -> None:
     assert of(SETTINGS + "since: 2024-05-10\n").findings
 
 
+@pytest.mark.parametrize(
+    ("data", "sure"),
+    [
+        (b"title: a\nauthors: [b\n", False),
+        (b"\xff\xfet\0", False),
+        (b"name: caf\xe9\n", False),
+        (b"apiVersion: v1\nkind: [b\n", True),
+        ("apiVersion: v1".encode("utf-16"), True),
+        (b"{'kind': caf\xe9\n", True),
+        (b'{"kind": [}', True),
+    ],
+)
+def test_a_broken_file_of_a_folder_is_a_fault_where_it_may_hold_objects(
+    tmp_path: Path, data: bytes, sure: bool
+) -> None:
+    (tmp_path / "x.yaml").write_bytes(data)
+    (finding,) = read([tmp_path]).findings
+    assert finding.fails is sure
+    (finding,) = read([tmp_path / "x.yaml"]).findings  # who asks for a file takes it for objects
+    assert finding.fails
+
+
 def test_templates_of_another_tool_are_one_note(tmp_path: Path) -> None:
     for name in ("a", "b"):
         (tmp_path / f"{name}.yaml").write_text("{{- if .Values.on }}\n" + SETTINGS + "{{- end }}\n")
     (note,) = read([tmp_path]).findings
     assert (note.code, note.message.split(" of ")[0]) == ("YML301", "2 files are templates")
     assert read([tmp_path / "a.yaml"]).findings[0].message.startswith("a template of another tool")
+
+
+@pytest.mark.parametrize("text", ["kind: List", "kind: List\nitems: null", "kind: ConfigMapList\nitems: null"])
+def test_a_list_without_members_is_empty(text: str) -> None:
+    reading = of(f"apiVersion: v1\n{text}\n")
+    assert not reading.manifests
+    assert not reading.findings

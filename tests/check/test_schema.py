@@ -287,3 +287,12 @@ def test_status_is_judged_where_it_is_kept() -> None:
 def test_long_values_are_cut() -> None:
     (found,) = create(changed(DEPLOYMENT, "spec", "replicas", "x" * 500))
     assert len(found.message) < 120
+
+
+def test_what_a_server_serves_when_told_to_is_a_warning() -> None:
+    bodies = [
+        {"apiVersion": f"resource.k8s.io/{version}", "kind": "DeviceClass", "metadata": {"name": "a"}, "spec": {}}
+        for version in ("v1beta2", "v1alpha9")
+    ]
+    found = [create(body) for body in bodies]
+    assert [[(f.code, f.fails) for f in each] for each in found] == [[("SCH102", False)], [("SCH102", True)]]

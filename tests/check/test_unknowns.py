@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from blueprint.check.unknowns import bare, of_all, of_one
-from blueprint.finding import Finding, Source
+from blueprint.finding import Confidence, Finding, Severity, Source
 from blueprint.objects import EVERYTHING, Manifest, Steps
 
 
@@ -32,6 +32,18 @@ def test_what_depends_on_the_unknown_is_not_told() -> None:
 def test_a_field_that_does_not_exist_is_told_whatever_its_value() -> None:
     assert [f.code for f in of_one(queue([("spec", "c")], c="${C}"), too_many)] == ["SCH104"]
     assert not of_one(queue([("spec",)], c="${C}"), too_many)
+
+
+def test_of_a_draft_nothing_is_certain_and_what_is_missing_may_still_come() -> None:
+    draft = replace(queue(a=99), draft=True)
+
+    def both(manifest: Manifest) -> list[Finding]:
+        return [*too_many(manifest), Finding("SCH105", "`b` is required", manifest.source, path="spec.b")]
+
+    assert [(f.code, f.severity, f.confidence) for f in of_one(draft, both)] == [
+        ("SIZ101", Severity.ERROR, Confidence.LIKELY),
+        ("SCH105", Severity.WARNING, Confidence.LIKELY),
+    ]
 
 
 def test_of_an_object_of_which_nothing_is_known_nothing_is_told() -> None:

@@ -6,13 +6,14 @@ anything: a wrong type is the schema check's to report and counts as absent here
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 from blueprint.catalog.schemas import Kind
 from blueprint.check.native import (
     access,
     admission,
     configuration,
+    definitions,
     devices,
     jobs,
     network,
@@ -23,7 +24,7 @@ from blueprint.check.native import (
 )
 from blueprint.check.native.problems import Problems
 from blueprint.check.pods import pod_templates
-from blueprint.check.shapes import Body, mapping
+from blueprint.check.shapes import Body, mapping, maps, text
 from blueprint.finding import Confidence, Finding
 from blueprint.objects import Manifest
 
@@ -76,6 +77,7 @@ _CHECKS: dict[tuple[str, str], _Check] = {
     (_ADMISSION, "ValidatingAdmissionPolicyBinding"): admission.binding,
     (_ADMISSION, "ValidatingWebhookConfiguration"): admission.webhooks,
     (_ADMISSION, "MutatingWebhookConfiguration"): admission.webhooks,
+    ("apiextensions.k8s.io/v1", "CustomResourceDefinition"): definitions.definition,
 }
 
 # What cannot be left out, although the schema of the kind says that it can.
@@ -114,5 +116,24 @@ def native(manifest: Manifest, kind: Kind | None) -> list[Finding]:
     for template in pod_templates(manifest):
         if manifest.kind in _WITH_ARGUMENTS and "{{" in str(template):
             continue
-        pods.pod_template(problems, template.path, {"metadata": template.metadata, "spec": template.spec})
+        pod = {"metadata": template.metadata, "spec": template.spec}
+        pods.pod_template(problems, template.path, pod, extra=tuple(_claims(manifest.body)))
     return problems.found
+
+
+def _claims(body: object) -> Iterator[str]:
+    """Names of the claims that a controller makes and gives to its pods as volumes.
+
+    Source: lws@v0.8.0 api/leaderworkerset/v1 (volumeClaimTemplates), jobset@v0.11.1 api/jobset/v1alpha2 (policies).
+    """
+    for key, value in mapping(body).items():
+        if key == "volumeClaimTemplates":
+            yield from (text(mapping(each.get("metadata")).get("name")) for each in maps(value))
+        elif key == "volumeClaimPolicies":
+            yield from (
+                text(mapping(claim.get("metadata")).get("name"))
+                for each in maps(value)
+                for claim in maps(each.get("templates"))
+            )
+        else:
+            yield from _claims(value)

@@ -59,7 +59,8 @@ def pod_spec(problems: Problems, at: str, spec: Body, needs_image: bool = True, 
     )
     _containers(problems, at, spec, known, claims, needs_image)
     placement(problems, at, spec)
-    if "securityContext" in spec or "hostUsers" in spec or "hostPID" in spec:
+    unmasked = any("procMount" in mapping(each.get("securityContext")) for each in maps(spec.get("containers")))
+    if "securityContext" in spec or "hostUsers" in spec or "hostPID" in spec or unmasked:
         pod_security(problems, at, spec)
     _fields(problems, at, spec)
     if spec.get("resources") is not None:
@@ -245,6 +246,9 @@ def _host_ports(problems: Problems, at: str, spec: Body) -> None:
 def pod(problems: Problems, body: Body) -> None:
     """NAT1xx for a plain Pod, with what the server fills in or asks of Pods only."""
     spec = mapping(body.get("spec"))
+    if items(spec.get("ephemeralContainers")):
+        message = "ephemeral containers come into a running pod (kubectl debug), not with it"
+        problems.add("NAT116", "spec.ephemeralContainers", message)
     for kind in ("containers", "initContainers"):
         for index, each in enumerate(maps(spec.get(kind))):
             image = each.get("image")
