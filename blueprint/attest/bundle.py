@@ -78,6 +78,8 @@ class ByIdentity:
         from sigstore.verify import Verifier
 
         self._root, self._identities = root, identities
+        # The library takes the log's name in a bundle for a hint, and tries every key (trust.py `Keyring.verify`).
+        self._logs = {sha256(log.public_key.raw_bytes or b"").hexdigest() for log in root._inner.tlogs}
         self._verifier = Verifier(trusted_root=root)
 
     def prove(self, data: bytes) -> Proof:
@@ -102,13 +104,16 @@ class ByIdentity:
             raise
         except (Error, ValueError, TypeError, AttributeError, KeyError) as error:
             raise Refused("SIG103", f"the signature does not hold: {said(error)}") from None
+        logged = _logged(bundle)
+        if logged.log not in self._logs:
+            raise Refused("SIG103", "the entry claims to be of a log that is not in the trusted root")
         return Proof(
             payload,
             payload_type,
             seen.found.name,
             seen.found.issuer,
             signed_at,
-            _logged(bundle),
+            logged,
             sha256(data).hexdigest(),
         )
 
@@ -279,6 +284,9 @@ def _logged(bundle: Bundle) -> Logged:
     """What the verified entry says; sigstore has checked it against its proof and checkpoint."""
     entry = bundle.log_entry._inner
     proof = entry.inclusion_proof
+    if entry.inclusion_promise is None and entry.log_index != proof.log_index:
+        # Only the promise of a first-generation log covers the index beside the proof.
+        raise Refused("SIG103", "the entry claims another place in the log than its proof shows")
     return Logged(
         log=entry.log_id.key_id.hex(),
         index=proof.log_index,

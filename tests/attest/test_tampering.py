@@ -1,0 +1,86 @@
+"""The tamper matrix: whatever is done to a signed tree is refused, and for the reason that it should be."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from collections import Counter
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from blueprint.attest.verify import Demands, verify
+from blueprint.catalog.rules import rules
+from tests.attest.forgers import Forgers
+from tests.attest.forgery import OPERATIONS, Scene
+from tests.attest.world import Office, listing
+
+ROWS: list[dict[str, Any]] = yaml.safe_load((Path(__file__).parent / "tampering.yaml").read_text("utf-8"))
+
+
+@pytest.fixture(scope="session")
+def forgers(signed_tree: Path, office: Office, foreign: Office, tmp_path_factory: pytest.TempPathFactory) -> Forgers:
+    return Forgers(signed_tree, office, foreign, tmp_path_factory.mktemp("forgers"))
+
+
+def demands(scene: Scene) -> Demands:
+    """What the verifier asks for; by default no more than a signature that is not a year old."""
+    now = datetime.now(UTC) + scene.demands.pop("now_plus", timedelta(0))
+    return Demands(max_age=timedelta(days=365), now=now, **scene.demands)
+
+
+@pytest.mark.parametrize("row", ROWS, ids=[row["attack"] for row in ROWS])
+def test_refused(row: dict[str, Any], tree: Path, office: Office, forgers: Forgers) -> None:
+    scene = Scene(tree, forgers)
+    scene.run(row["do"])
+    verdict = verify(listing(tree), office.prover(), demands(scene))
+    codes = [finding.code for finding in verdict.findings]
+    assert any(re.fullmatch(row["code"], code) for code in codes), verdict.findings
+    if any(code.startswith("SIG1") for code in codes):
+        # Nothing about files is said where the signature does not hold.
+        assert len(codes) == 1
+        assert verdict.rendered is None
+
+
+def test_the_untouched_twin_passes(tree: Path, office: Office, forgers: Forgers) -> None:
+    for asked in (
+        Demands(),
+        Demands(max_age=timedelta(hours=1), after=7, cluster="prod-a"),
+        Demands(after=7, after_digest=forgers.what.digest, cluster="prod-b"),
+    ):
+        verdict = verify(listing(tree), office.prover(), asked)
+        assert verdict.findings == ()
+        assert verdict.rendered == forgers.what
+
+
+def test_each_swap_has_a_twin_that_is_valid(tree: Path, office: Office, forgers: Forgers, tmp_path: Path) -> None:
+    """The bundles that parts are swapped from verify by themselves: it is the mixture that is refused."""
+    scene = Scene(tree, forgers)
+    scene.run({"older": {}})
+    assert verify(listing(tree), office.prover()).holds
+
+
+def test_verifying_asks_nobody(tree: Path, office: Office) -> None:
+    before = len(office.store.requests)
+    assert verify(listing(tree), office.prover()).holds
+    assert len(office.store.requests) == before
+
+
+def test_the_matrix_is_wide() -> None:
+    assert len(ROWS) >= 80
+    assert [name for name, count in Counter(row["attack"] for row in ROWS).items() if count > 1] == []
+    assert {name for row in ROWS for name in row["do"]} == set(OPERATIONS)
+    reached = {code for code in rules() for row in ROWS if re.fullmatch(row["code"], code)}
+    assert reached >= {f"SIG{number}" for number in (*range(101, 113), *range(201, 209))}
+
+
+def test_a_link_is_not_followed(tree: Path, office: Office, tmp_path: Path) -> None:
+    """The same bytes behind a link are refused: tomorrow they are others."""
+    file = tree / "prod-a/chat/service-chat.yaml"
+    shutil.move(file, tmp_path / "elsewhere.yaml")
+    file.symlink_to(tmp_path / "elsewhere.yaml")
+    verdict = verify(listing(tree), office.prover())
+    assert [finding.code for finding in verdict.findings] == ["SIG205"]
