@@ -67,8 +67,8 @@ def test_other_files_of_the_branch_stay(remote):
     run(remote, both("one"))
     run(remote, both("two"))
     held = files_at(remote)
-    assert held["README.md"] == "ours"
-    assert held[f"{PATH}/preprod/queues/note.yaml"] == "kept"
+    assert held["README.md"] == "ours\n"
+    assert held[f"{PATH}/preprod/queues/note.yaml"] == "kept\n"
     assert f"{PATH}/preprod/runs/one.yaml" not in held
 
 
@@ -76,8 +76,8 @@ def test_the_part_of_another_cluster_stays(remote):
     run(remote, both("one"))
     run(remote, both("two").of(["preprod"]))
     held = files_at(remote)
-    assert held[f"{PATH}/preprod/queues/a.yaml"] == "a: two"
-    assert held[f"{PATH}/prod-a/queues/a.yaml"] == "a: one"
+    assert held[f"{PATH}/preprod/queues/a.yaml"] == "a: two\n"
+    assert held[f"{PATH}/prod-a/queues/a.yaml"] == "a: one\n"
 
 
 def test_a_hand_edit_is_told_and_not_lost(remote):
@@ -123,7 +123,7 @@ def test_a_branch_that_never_rests_is_a_clear_stop(remote):
         slow = Slow(place.address, place.git, place.folder)
         with pytest.raises(EnvironmentLacks, match="moved the branch 6 times"):
             deliver(slow, Order(both("two"), "main", PATH), pause=lambda attempt: None)
-    assert files_at(remote)[f"{PATH}/preprod/queues/a.yaml"] == "a: one"
+    assert files_at(remote)[f"{PATH}/preprod/queues/a.yaml"] == "a: one\n"
 
 
 def test_an_answer_that_was_lost_counts_as_delivered(remote):
@@ -149,7 +149,7 @@ def test_a_hook_that_says_no_is_told_in_its_words(remote, hook):
     script.chmod(0o755)
     with pytest.raises(EnvironmentLacks, match="only on weekdays"):
         run(remote, both("two"))
-    assert files_at(remote)[f"{PATH}/preprod/queues/a.yaml"] == "a: one"
+    assert files_at(remote)[f"{PATH}/preprod/queues/a.yaml"] == "a: one\n"
 
 
 def test_a_remote_that_is_not_there(tmp_path):
@@ -233,7 +233,7 @@ def test_older_specs_do_not_overwrite_newer_ones(remote, tmp_path):
     someone_pushes(remote, "README.md", "beside\n")
     late = run(remote, both("one"), specs=older)
     assert late.status is Status.SUPERSEDED
-    assert files_at(remote)[f"{PATH}/preprod/queues/a.yaml"] == "a: two"
+    assert files_at(remote)[f"{PATH}/preprod/queues/a.yaml"] == "a: two\n"
     assert run(remote, both("three"), specs=newer).status is Status.COMMITTED
     # A shallow clone does not have the other commit: then the times of the commits decide.
     git(tmp_path, "clone", "--quiet", "--depth=1", f"file://{platform}", "shallow")
