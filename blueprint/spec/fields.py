@@ -57,12 +57,28 @@ def findings(error: ValidationError, model: type[Model], text: Text) -> Iterator
     # A union reports once for each alternative: what our own readers say of units helps more than a type's name.
     for detail in sorted(details, key=lambda d: d["type"] != "value_error"):
         path = _path(detail, text.place)
-        # A list whose entries are wrong counts as short of entries, too.
-        short = detail["type"] == "too_short" and len(detail["input"]) >= (detail.get("ctx") or {})["min_length"]
-        if short or path in said or any(path[: len(tainted)] == tainted for tainted in text.tainted):
+        if (
+            _only_seems_short(detail)
+            or path in said
+            or any(path[: len(tainted)] == tainted for tainted in text.tainted)
+        ):
             continue
         said.add(path)
         yield _finding(detail, path, model, text)
+
+
+def mistakes(error: ValidationError, text: Text) -> frozenset[tuple[Segment, ...]]:
+    """The fields whose value cannot be taken; of an unknown field nothing is wanted, so it is none of them."""
+    return frozenset(
+        _path(detail, text.place)
+        for detail in error.errors(include_url=False)
+        if detail["type"] != "extra_forbidden" and not _only_seems_short(detail)
+    )
+
+
+def _only_seems_short(detail: ErrorDetails) -> bool:
+    """A list whose entries are wrong counts as short of entries, too."""
+    return detail["type"] == "too_short" and len(detail["input"]) >= (detail.get("ctx") or {})["min_length"]
 
 
 def _path(detail: ErrorDetails, root: Place) -> tuple[Segment, ...]:

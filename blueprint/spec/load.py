@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, TypeVar
@@ -17,13 +17,14 @@ from blueprint.spec import fields, references
 from blueprint.spec.base import API_VERSION, Model, shown
 from blueprint.spec.cluster import Cluster
 from blueprint.spec.delivery import Delivery
-from blueprint.spec.files import FOLDERS, contents
+from blueprint.spec.files import FOLDERS, MAX_BYTES, contents
 from blueprint.spec.inference import InferenceService
 from blueprint.spec.nearest import nearest
 from blueprint.spec.platform import Document, Platform
 from blueprint.spec.policy import Policy
-from blueprint.spec.positions import Locator
+from blueprint.spec.positions import Locator, Segment
 from blueprint.spec.reader import Text, read
+from blueprint.spec.salvage import salvage
 from blueprint.spec.team import Team
 from blueprint.spec.training import TrainingJob
 
@@ -90,17 +91,19 @@ class _Collected:
 
     findings: list[Finding] = field(default_factory=list)
     documents: int = 0
+    #: Documents that can be rendered; `spoilt` are those with mistakes, as far as they can be taken.
     models: dict[tuple[str, str], Document[Model]] = field(default_factory=dict)
     declared: dict[tuple[str, str], Source] = field(default_factory=dict)
-    # Whether every document is known by kind and name: only then is a name that is not declared a mistake.
-    complete: bool = True
+    spoilt: dict[tuple[str, str], Document[Model]] = field(default_factory=dict)
+    #: Files with a document that is not known by kind and name: see `references.Declared`.
+    unread: list[bytes | None] = field(default_factory=list)
     digest: hashlib._Hash = field(default_factory=hashlib.sha256)
 
     def take(self, name: str, content: bytes | Finding) -> None:
         """Read one file, or note why it cannot be read."""
         if isinstance(content, Finding):
             self.findings.append(content)
-            self.complete = False
+            self.unread.append(None)
             return
         encoded = name.encode()
         self.digest.update(b"%d %s %d\n" % (len(encoded), encoded, len(content)))
@@ -108,67 +111,83 @@ class _Collected:
         reading = read(content, name)
         if reading.finding is not None:
             self.findings.append(reading.finding)
-            self.complete = False
-        for text in reading.texts:
-            self._document(text)
+        known = [self._document(text) for text in reading.texts]
+        if reading.finding is not None or not all(known):
+            self.unread.append(content if _is_text(content) else None)
 
-    def _document(self, text: Text) -> None:
+    def _document(self, text: Text) -> bool:
+        """Take one document; returns whether its kind and name are known, or it is no spec."""
         model, finding = _kind(text)
         if model is None:
             if finding is not None:
                 self.findings.append(finding)
-                self.complete = self.complete and finding.severity is not Severity.ERROR
-            return
+            return finding is None or finding.severity is not Severity.ERROR
         self.documents += 1
         found = [*text.findings, *([finding] if finding else [])]
-        parsed = None
+        mistakes = frozenset(text.tainted)
+        parsed: Model | None = None
         try:
             parsed = model.model_validate_json(orjson.dumps(text.data), by_alias=True, by_name=False)
         except ValidationError as error:
             found += fields.findings(error, model, text)
-        self._declare(model.__name__, text, parsed if not found else None)
+            mistakes |= fields.mistakes(error, text)
+        known = self._declare(model, text, parsed if not found else None, mistakes)
         self.findings += _few(found, text)
+        return known
 
-    def _declare(self, kind: str, text: Text, parsed: Model | None) -> None:
-        """Register a name; the second spec of a kind and name is not taken."""
+    def _declare(
+        self, model: type[Model], text: Text, parsed: Model | None, mistakes: frozenset[tuple[Segment, ...]]
+    ) -> bool:
+        """Register a name; the second spec of a kind and name is not taken. Returns whether there is a name."""
+        kind = model.__name__
         metadata = text.data.get("metadata") if isinstance(text.data, dict) else None
         name = metadata.get("name") if isinstance(metadata, dict) else None
-        if not isinstance(name, str):
-            self.complete = False
-            return
+        if not isinstance(text.data, dict) or not isinstance(name, str):
+            return False
         locate = Locator(text.file, text.place)
         key, here = (kind, name), locate("metadata.name")
         first = self.declared.setdefault(key, here)
         if first != here:
             message = f"a second {kind} {shown(name)}: the first is in {first}"
             self.findings.append(Finding("SPC201", message, here, path="metadata.name", fix="rename or delete one"))
-        elif parsed is not None:
-            self.models[key] = Document(parsed, Source(text.file, text.place.line, text.place.column), locate)
+            return True
+        start = Source(text.file, text.place.line, text.place.column)
+        if parsed is not None:
+            self.models[key] = Document(parsed, start, locate)
+        elif len(mistakes) <= _MAX_FINDINGS:
+            partly = salvage(model, text.data, mistakes - {("metadata", "name")})
+            self.spoilt[key] = Document(partly, start, locate, mistakes)
+        return True
 
     def close(self) -> Loaded:
         """Judge what the documents say of each other."""
-        platform = Platform(
-            clusters=self._of(Cluster),
-            teams=self._of(Team),
-            training_jobs=self._of(TrainingJob),
-            services=self._of(InferenceService),
-            policies=self._of(Policy),
-            deliveries=self._of(Delivery),
-        )
-        if not self.documents and self.complete:
+        if not self.documents and not self.unread:
             message = f"no spec in {', '.join(f'{folder}/' for folder in FOLDERS)}"
             self.findings.append(Finding("SPC120", message, Source("."), fix="start a platform with `blueprint new`"))
         elif self.documents:
-            declared = references.Declared(self.declared, self.complete)
-            self.findings += references.check(platform, declared)
-        return Loaded(platform, Report.of(self.findings).findings, self.documents, self.digest.hexdigest())
+            declared = references.Declared(self.declared, tuple(self.unread))
+            self.findings += references.check(_platform(self.models | self.spoilt), declared)
+        findings = Report.of(self.findings).findings
+        return Loaded(_platform(self.models), findings, self.documents, self.digest.hexdigest())
 
-    def _of(self, kind: type[M]) -> tuple[Document[M], ...]:
+
+def _platform(documents: Mapping[tuple[str, str], Document[Model]]) -> Platform:
+    def of(kind: type[M]) -> tuple[Document[M], ...]:
         return tuple(
-            Document(document.model, document.source, document.locate)
-            for _, document in sorted(self.models.items(), key=lambda entry: entry[0])
+            Document(document.model, document.source, document.locate, document.mistakes)
+            for _, document in sorted(documents.items(), key=lambda entry: entry[0])
             if isinstance(document.model, kind)
         )
+
+    return Platform(of(Cluster), of(Team), of(TrainingJob), of(InferenceService), of(Policy), of(Delivery))
+
+
+def _is_text(content: bytes) -> bool:
+    """Whether all names of a file can be looked for: it is UTF-8, and was read to its end."""
+    try:
+        return "\0" not in content.decode() and len(content) <= MAX_BYTES
+    except UnicodeDecodeError:
+        return False
 
 
 def _kind(text: Text) -> tuple[type[Model] | None, Finding | None]:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import chain
 
-from blueprint.finding import Confidence, Finding, Severity, Source
+from blueprint.finding import Confidence, Finding, Severity
+from blueprint.spec.base import Model
 from blueprint.spec.cluster import Cluster, Components, NodePool
 from blueprint.spec.inference import InferenceService
 from blueprint.spec.nearest import nearest
@@ -18,10 +19,12 @@ from blueprint.spec.training import TrainingJob
 
 
 def machines(platform: Platform) -> Iterator[Finding]:
-    """Judge every wish for machines against the clusters whose specs are in order."""
-    clusters = {document.model.metadata.name: document.model for document in platform.clusters}
-    teams = {document.model.metadata.name: document.model for document in platform.teams}
+    """Judge every wish for machines against the clusters, as far as both are known."""
+    clusters = {document.model.metadata.name: document for document in platform.clusters}
+    teams = {document.model.metadata.name: document for document in platform.teams}
     for wish in chain(_quotas(platform), _runs(platform), _services(platform)):
+        if not wish.document.knows(wish.pool_path):
+            continue
         on = [clusters[name] for name in wish.clusters if name in clusters]
         bad = [*_pools(wish, on)]
         yield from bad or _no_quota(wish, on, teams)
@@ -50,6 +53,12 @@ class _Wish:
     gpus: int
     team: str | None
 
+    def is_known(self) -> bool:
+        """Whether the number and the form of what is asked for are without mistakes."""
+        below, _, _ = self.pool_path.rpartition(".")
+        fields = [self.profile_path, f"{below}.gpus"] if self.profile_path else ["spec.gpus"]
+        return self.document.knows("spec.clusters", *fields)
+
     def finding(self, code: str, path: str, message: str, fix: str = "") -> Finding:
         """A finding at one of the wish's fields."""
         return Finding(code, message, self.document.locate(path), path=path, fix=fix)
@@ -77,19 +86,37 @@ def _services(platform: Platform) -> Iterator[_Wish]:
         yield _Wish(service, spec.clusters, spec.gpus.pool, pool, spec.gpus.profile, profile, 1, spec.team)
 
 
-def _pools(wish: _Wish, on: list[Cluster]) -> Iterator[Finding]:
+def _pool(cluster: Document[Cluster], name: str, *fields: str) -> NodePool | None:
+    """The pool of that name, if these fields of it are without mistakes."""
+    for index, pool in enumerate(cluster.model.spec.node_pools):
+        if pool.name == name:
+            at = f"spec.nodePools[{index}]"
+            return pool if cluster.knows(f"{at}.name", *(f"{at}.{field}" for field in fields)) else None
+    return None
+
+
+def _lacks(cluster: Document[Cluster], name: str) -> bool:
+    """Whether the cluster has no pool of that name, for certain."""
+    pools = cluster.model.spec.node_pools
+    named = bool(pools) and cluster.knows(*(f"spec.nodePools[{index}].name" for index in range(len(pools))))
+    return named and all(pool.name != name for pool in pools)
+
+
+def _pools(wish: _Wish, on: list[Document[Cluster]]) -> Iterator[Finding]:
     """SPC204, SPC205, SPC211 and SPC216: the pool exists, and has what is asked for in that form."""
-    without = [cluster for cluster in on if cluster.spec.pool(wish.pool) is None]
+    without = [cluster for cluster in on if _lacks(cluster, wish.pool)]
     if without:
-        near = nearest(wish.pool, sorted({pool.name for cluster in without for pool in cluster.spec.node_pools}))
-        message = f"there is no node pool {wish.pool} on {_names(without)}" + (
+        near = nearest(wish.pool, sorted({pool.name for one in without for pool in one.model.spec.node_pools}))
+        message = f"there is no node pool {wish.pool} on {_names([cluster.model for cluster in without])}" + (
             f"; did you mean {near}?" if near else ""
         )
         yield wish.finding("SPC204", wish.pool_path, message, f"write {near}" if near else "")
         return
+    if not wish.is_known():
+        return
     for cluster in on:
-        pool = cluster.spec.pool(wish.pool)
-        finding = _form(wish, pool, cluster) if pool else None
+        pool = _pool(cluster, wish.pool, "gpus", "devices")
+        finding = _form(wish, pool, cluster.model) if pool else None
         if finding is not None:
             yield finding
             return
@@ -117,16 +144,18 @@ def _form(wish: _Wish, pool: NodePool, cluster: Cluster) -> Finding | None:
     return None
 
 
-def _no_quota(wish: _Wish, on: list[Cluster], teams: dict[str, Team]) -> Iterator[Finding]:
+def _no_quota(wish: _Wish, on: list[Document[Cluster]], teams: dict[str, Document[Team]]) -> Iterator[Finding]:
     """SPC206: what runs is counted against a quota of its team."""
-    team = teams.get(wish.team or "")
-    if team is None:
+    document = teams.get(wish.team or "")
+    if document is None or not document.knows("spec.quotas") or not wish.is_known():
         return
+    team = document.model
     wanted = [
-        cluster
+        cluster.model
         for cluster in on
-        if not any(
-            (quota.cluster, quota.pool) == (cluster.metadata.name, wish.pool)
+        if _pool(cluster, wish.pool, "gpus")
+        and not any(
+            (quota.cluster, quota.pool) == (cluster.model.metadata.name, wish.pool)
             and _unit(cluster, wish.pool, quota.profile) == _unit(cluster, wish.pool, wish.profile)
             for quota in team.spec.quotas
         )
@@ -139,19 +168,19 @@ def _no_quota(wish: _Wish, on: list[Cluster], teams: dict[str, Team]) -> Iterato
         yield wish.finding("SPC206", wish.pool_path, message, f"add one to the quotas of {team.metadata.name}")
 
 
-def _unit(cluster: Cluster, pool_name: str, profile: str | None) -> str | None:
+def _unit(cluster: Document[Cluster], pool_name: str, profile: str | None) -> str | None:
     """What is counted: slices by profile, but under strategy `single` every slice is a plain GPU, named or not."""
-    pool = cluster.spec.pool(pool_name)
+    pool = _pool(cluster, pool_name, "gpus")
     mig = pool.gpus.mig if pool and pool.gpus else None
     return None if mig and mig.strategy == "single" else profile
 
 
-def _counted_twice(platform: Platform, clusters: dict[str, Cluster]) -> Iterator[Finding]:
+def _counted_twice(platform: Platform, clusters: dict[str, Document[Cluster]]) -> Iterator[Finding]:
     """SPC212: two quotas that differ only in naming the one profile there is."""
     for team in platform.teams:
         seen: dict[tuple[str, str, str | None], str | None] = {}
         for index, quota in enumerate(team.model.spec.quotas):
-            if quota.cluster in clusters:
+            if quota.cluster in clusters and team.knows(f"spec.quotas[{index}]"):
                 key = (quota.cluster, quota.pool, _unit(clusters[quota.cluster], quota.pool, quota.profile))
                 if seen.setdefault(key, quota.profile) != quota.profile:
                     path = f"spec.quotas[{index}]"
@@ -163,12 +192,14 @@ def _names(clusters: list[Cluster]) -> str:
     return ", ".join(cluster.metadata.name for cluster in clusters)
 
 
-def _placement(document: Document[TrainingJob], clusters: dict[str, Cluster]) -> Iterator[Finding]:
+def _placement(document: Document[TrainingJob], clusters: dict[str, Document[Cluster]]) -> Iterator[Finding]:
     """SPC215: a wish for racks or blocks means nothing where the pool does not say where its nodes stand."""
     spec = document.model.spec
     wishes = [field for field in ("required", "preferred") if getattr(spec.placement, field)]
+    if not document.knows("spec.placement", "spec.pool"):
+        return
     for name in spec.clusters:
-        pool = clusters[name].spec.pool(spec.pool) if name in clusters else None
+        pool = _pool(clusters[name], spec.pool, "racks") if name in clusters else None
         if wishes and pool is not None and not pool.racks:
             path = f"spec.placement.{wishes[0]}"
             message = f"pool {pool.name} on {name} has no racks: the wish cannot be kept"
@@ -177,26 +208,30 @@ def _placement(document: Document[TrainingJob], clusters: dict[str, Cluster]) ->
             return
 
 
-def _promised(platform: Platform, clusters: dict[str, Cluster]) -> Iterator[Finding]:
+def _promised(platform: Platform, clusters: dict[str, Document[Cluster]]) -> Iterator[Finding]:
     """SPC210: more nominal quota than machines; jobs would be admitted and wait for nodes."""
     promises: dict[tuple[str, str, str | None], dict[str, int]] = defaultdict(dict)
     for team in platform.teams:
-        for quota in team.model.spec.quotas:
+        for index, quota in enumerate(team.model.spec.quotas):
+            if not team.knows(f"spec.quotas[{index}]"):
+                continue
             on = clusters.get(quota.cluster)
             unit = _unit(on, quota.pool, quota.profile) if on else quota.profile
             shares = promises[quota.cluster, quota.pool, unit]
             shares[team.model.metadata.name] = shares.get(team.model.metadata.name, 0) + quota.gpus
     for cluster in platform.clusters:
         for index, pool in enumerate(cluster.model.spec.node_pools):
-            for profile, there in _capacity(pool).items():
+            at = f"spec.nodePools[{index}]"
+            known = cluster.knows(*(f"{at}.{field}" for field in ("name", "nodes", "gpus", "devices")))
+            for profile, there in _capacity(pool).items() if known else ():
                 shares = promises.get((cluster.model.metadata.name, pool.name, profile), {})
                 if sum(shares.values()) > there:
-                    path = f"spec.nodePools[{index}].nodes"
+                    path = f"{at}.nodes"
                     what = f"slices {profile}" if profile else "GPUs"
                     whose = ", ".join(f"{name} {gpus}" for name, gpus in sorted(shares.items()))
                     message = f"{sum(shares.values())} {what} of {pool.name} are promised ({whose}), there are {there}"
-                    at, sure = cluster.locate(path), Confidence.LIKELY
-                    yield Finding("SPC210", message, at, Severity.WARNING, sure, path=path, fix="promise less")
+                    place, sure = cluster.locate(path), Confidence.LIKELY
+                    yield Finding("SPC210", message, place, Severity.WARNING, sure, path=path, fix="promise less")
 
 
 def _capacity(pool: NodePool) -> dict[str | None, int]:
@@ -211,44 +246,51 @@ def _capacity(pool: NodePool) -> dict[str | None, int]:
     return {profile: gpus * number for profile, number in mig.layout.items()}
 
 
-def _components(platform: Platform, clusters: dict[str, Cluster]) -> Iterator[Finding]:
+def _components(platform: Platform, clusters: dict[str, Document[Cluster]]) -> Iterator[Finding]:
     """SPC214: a spec that needs a component which a cluster does not have."""
-    for locate, path, names, component in _needed(platform):
-        lacking = [n for n in names if n in clusters and getattr(clusters[n].spec.components, component) is None]
-        if lacking:
+    for document, path, names, component in _needed(platform):
+        lacking = [n for n in names if n in clusters and _is_without(clusters[n], component)]
+        if lacking and document.knows(path):
             alias = Components.model_fields[component].alias or component
             message = f"this needs {alias}, which {', '.join(lacking)} does not have"
             yield Finding(
-                "SPC214", message, locate(path), path=path, fix=f"add a version of {alias} to spec.components"
+                "SPC214", message, document.locate(path), path=path, fix=f"add a version of {alias} to spec.components"
             )
 
 
-def _needed(platform: Platform) -> Iterator[tuple[Callable[[str], Source], str, tuple[str, ...], str]]:
+def _is_without(cluster: Document[Cluster], component: str) -> bool:
+    return cluster.knows("spec.components") and getattr(cluster.model.spec.components, component) is None
+
+
+def _needed(platform: Platform) -> Iterator[tuple[Document[Model], str, tuple[str, ...], str]]:
     """Where something is asked for, on which clusters, and the component that provides it."""
     for job in platform.training_jobs:
         api = "training_operator" if job.model.spec.api == "PyTorchJob" else "trainer"
-        yield job.locate, "spec.api", job.model.spec.clusters, api
+        yield job, "spec.api", job.model.spec.clusters, api
     for service in platform.services:
         spec = service.model.spec
         if spec.gpus.nodes > 1:
-            yield service.locate, "spec.gpus.nodes", spec.clusters, "lws"
+            yield service, "spec.gpus.nodes", spec.clusters, "lws"
         if spec.rollout:
-            yield service.locate, "spec.rollout", spec.clusters, "argo_rollouts"
+            yield service, "spec.rollout", spec.clusters, "argo_rollouts"
         if spec.slo:
-            yield service.locate, "spec.slo", spec.clusters, "prometheus_operator"
+            yield service, "spec.slo", spec.clusters, "prometheus_operator"
         if spec.replicas.scale_on:
-            yield service.locate, "spec.replicas.scaleOn", spec.clusters, "keda"
-            yield service.locate, "spec.replicas.scaleOn", spec.clusters, "prometheus_operator"
+            yield service, "spec.replicas.scaleOn", spec.clusters, "keda"
+            yield service, "spec.replicas.scaleOn", spec.clusters, "prometheus_operator"
     for cluster in platform.clusters:
         if cluster.model.spec.backup:
-            yield cluster.locate, "spec.backup", (cluster.model.metadata.name,), "velero"
+            yield cluster, "spec.backup", (cluster.model.metadata.name,), "velero"
 
 
-def _engines(platform: Platform, clusters: dict[str, Cluster]) -> Iterator[Finding]:
+def _engines(platform: Platform, clusters: dict[str, Document[Cluster]]) -> Iterator[Finding]:
     """SPC214 and SPC217: an engine that a cluster lacks; where another one enforces the policy, that is a note."""
     for policy in platform.policies:
         spec = policy.model.spec
-        on = [clusters[name] for name in spec.clusters or sorted(clusters) if name in clusters]
+        if not policy.knows("spec.clusters", "spec.engines"):
+            continue
+        names = [name for name in spec.clusters or sorted(clusters) if name in clusters]
+        on = [clusters[name].model for name in names if clusters[name].knows("spec.components")]
         for index, engine in enumerate(spec.engines):
             lacking = [cluster for cluster in on if not has_engine(cluster, engine)]
             idle = [cluster for cluster in lacking if not any(has_engine(cluster, other) for other in spec.engines)]
@@ -269,7 +311,7 @@ def _copies(platform: Platform) -> Iterator[Finding]:
     """SPC218: without snapshots, Velero copies only volumes that a running pod mounts."""
     for cluster in platform.clusters:
         spec = cluster.model.spec
-        if spec.backup and spec.storage.snapshots is None:
+        if spec.backup and spec.storage.snapshots is None and cluster.knows("spec.storage"):
             path = "spec.storage.snapshots"
             message = "volumes are saved only while a running pod mounts them: there is no class of snapshots"
             fix = "name a VolumeSnapshotClass in spec.storage.snapshots"

@@ -12,6 +12,7 @@ from blueprint.spec.cluster import Cluster
 from blueprint.spec.delivery import Delivery
 from blueprint.spec.inference import InferenceService
 from blueprint.spec.policy import Policy
+from blueprint.spec.positions import Segment, segments
 from blueprint.spec.team import Team
 from blueprint.spec.training import TrainingJob
 
@@ -20,11 +21,20 @@ M_co = TypeVar("M_co", bound=Model, covariant=True)
 
 @dataclass(frozen=True, slots=True)
 class Document(Generic[M_co]):
-    """A spec, where it begins, and a way to find the line of a field (`spec.quotas[0].lend`)."""
+    """A spec, where it begins, and a way to find the line of a field (`spec.quotas[0].lend`).
+
+    `mistakes` are fields that could not be taken: the model holds nothing of them, and they are told already.
+    """
 
     model: M_co
     source: Source
     locate: Callable[[str], Source]
+    mistakes: frozenset[tuple[Segment, ...]] = frozenset()
+
+    def knows(self, *paths: str) -> bool:
+        """Whether no mistake is at, above or below any of the fields."""
+        wanted = [segments(path) for path in paths] if self.mistakes else []
+        return not any(one[: len(mistake)] == mistake[: len(one)] for one in wanted for mistake in self.mistakes)
 
 
 @dataclass(frozen=True, slots=True)

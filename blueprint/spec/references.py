@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+import re
+from collections.abc import Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import chain
 from typing import Final
@@ -47,11 +48,12 @@ _RESERVED: Final = frozenset(
 class Declared:
     """Every kind and name that some document bears, also one with mistakes, and where.
 
-    `complete` is False where a document could not be read: then nobody can say that a name does not exist.
+    `unread` are the texts of files of which some document is not known by kind and name: a name that one of them may
+    declare is not called missing. None stands for a file that could not be read at all.
     """
 
     places: Mapping[tuple[str, str], Source]
-    complete: bool = True
+    unread: tuple[bytes | None, ...] = ()
 
     def names(self, kind: str) -> list[str]:
         """The names of a kind, sorted."""
@@ -59,11 +61,14 @@ class Declared:
 
     def lacks(self, kind: str, name: str) -> bool:
         """Whether nothing of that kind and name exists, for certain."""
-        return self.complete and (kind, name) not in self.places
+        if (kind, name) in self.places:
+            return False
+        here = re.compile(rb"name\W{1,40}" + re.escape(name.encode()) + rb"(?![\w-])")
+        return not any(text is None or here.search(text) for text in self.unread)
 
 
 def check(platform: Platform, declared: Declared) -> Iterator[Finding]:
-    """Judge the platform as a whole; documents with mistakes of their own count as existing and are not judged."""
+    """Judge the platform as a whole: of documents with mistakes of their own only what the mistakes do not touch."""
     return chain(
         _exist(platform, declared),
         _once(platform),
@@ -78,31 +83,31 @@ def check(platform: Platform, declared: Declared) -> Iterator[Finding]:
 def _exist(platform: Platform, declared: Declared) -> Iterator[Finding]:
     """SPC202 and SPC203: clusters and teams that specs name."""
 
-    def known(code: str, kind: str, name: str, at: Callable[[str], Source], path: str) -> Iterator[Finding]:
-        if declared.lacks(kind, name):
+    def known(code: str, kind: str, name: str, by: Document[Model], path: str) -> Iterator[Finding]:
+        if by.knows(path) and declared.lacks(kind, name):
             others = declared.names(kind)
             near = nearest(name, others)
             fix = f"write {near}" if near else f"there are {', '.join(others)}" * bool(others)
             message = f"there is no {kind} {name}" + (f"; did you mean {near}?" if near else "")
-            yield Finding(code, message, at(path), path=path, fix=fix)
+            yield Finding(code, message, by.locate(path), path=path, fix=fix)
 
     for team in platform.teams:
         for index, quota in enumerate(team.model.spec.quotas):
-            yield from known("SPC202", "Cluster", quota.cluster, team.locate, f"spec.quotas[{index}].cluster")
+            yield from known("SPC202", "Cluster", quota.cluster, team, f"spec.quotas[{index}].cluster")
     runs: list[Document[TrainingJob] | Document[InferenceService]] = [*platform.training_jobs, *platform.services]
     for work in (*runs, *platform.policies):
         for index, cluster in enumerate(work.model.spec.clusters):
-            yield from known("SPC202", "Cluster", cluster, work.locate, f"spec.clusters[{index}]")
+            yield from known("SPC202", "Cluster", cluster, work, f"spec.clusters[{index}]")
     for run in runs:
-        yield from known("SPC203", "Team", run.model.spec.team, run.locate, "spec.team")
+        yield from known("SPC203", "Team", run.model.spec.team, run, "spec.team")
     for delivery in platform.deliveries:
         for stage, clusters in enumerate(delivery.model.spec.promotion):
             for index, cluster in enumerate(clusters):
-                yield from known("SPC202", "Cluster", cluster, delivery.locate, f"spec.promotion[{stage}][{index}]")
+                yield from known("SPC202", "Cluster", cluster, delivery, f"spec.promotion[{stage}][{index}]")
     for service in platform.services:
         for cluster in service.model.spec.replicas_on:
-            if cluster not in service.model.spec.clusters:
-                path = f"spec.replicasOn.{cluster}"
+            path = f"spec.replicasOn.{cluster}"
+            if cluster not in service.model.spec.clusters and service.knows("spec.clusters", path):
                 message = f"{service.model.metadata.name} does not run on {cluster}"
                 fix = "add it to clusters, or delete this"
                 yield Finding("SPC202", message, service.locate(path), path=path, fix=fix)
@@ -118,7 +123,7 @@ def _once(platform: Platform) -> Iterator[Finding]:
         yield from _repeated(run, "spec.clusters", run.model.spec.clusters)
     for job in platform.training_jobs:
         yield from _repeated(job, "spec.datasets", [data.name for data in job.model.spec.datasets])
-        yield from _repeated(job, "spec.datasets", [data.path.rstrip("/") for data in job.model.spec.datasets])
+        yield from _repeated(job, "spec.datasets", [(data.path or "").rstrip("/") for data in job.model.spec.datasets])
     for service in platform.services:
         yield from _repeated(service, "spec.adapters", [adapter.name for adapter in service.model.spec.adapters])
     for policy in platform.policies:
@@ -127,7 +132,7 @@ def _once(platform: Platform) -> Iterator[Finding]:
         seen = set[str]()
         for stage, clusters in enumerate(delivery.model.spec.promotion):
             for index, cluster in enumerate(clusters):
-                if cluster in seen:
+                if cluster in seen and delivery.knows(f"spec.promotion[{stage}][{index}]"):
                     yield _second(delivery, f"spec.promotion[{stage}][{index}]", cluster)
                 seen.add(cluster)
 
@@ -135,6 +140,8 @@ def _once(platform: Platform) -> Iterator[Finding]:
 def _repeated(document: Document[Model], path: str, keys: Iterable[Hashable]) -> Iterator[Finding]:
     seen = set[Hashable]()
     for index, key in enumerate(keys):
+        if not document.knows(f"{path}[{index}]"):
+            continue
         if key in seen:
             parts = key if isinstance(key, tuple) else (key,)
             yield _second(document, f"{path}[{index}]", " ".join(str(part) for part in parts if part is not None))
@@ -152,10 +159,12 @@ def _namespaces(platform: Platform) -> Iterator[Finding]:
     for cluster in platform.clusters:
         system |= {cluster.model.spec.monitoring.namespace}
         gateway = cluster.model.spec.gateway
-        system |= {gateway.name.partition("/")[0]} if gateway and "/" in gateway.name else set()
+        system |= {gateway.namespace} if gateway and cluster.knows("spec.gateway.name") else set()
     owners: dict[str, str] = {}
     for team in platform.teams:
         name, namespace = team.model.metadata.name, team.model.namespace
+        if not team.knows("metadata.name", "spec.namespace"):
+            continue
         path = "spec.namespace" if team.model.spec.namespace else "metadata.name"
         owner = owners.setdefault(namespace, name)
         if owner != name:
@@ -168,7 +177,7 @@ def _namespaces(platform: Platform) -> Iterator[Finding]:
 
 def _one_delivery(platform: Platform, declared: Declared) -> Iterator[Finding]:
     """SPC209: a platform is clusters and the one way in which they get their tree."""
-    if declared.complete:
+    if not declared.unread:
         for kind, folder in (("Cluster", "clusters"), ("Delivery", "argocd")):
             if not declared.names(kind):
                 yield Finding("SPC209", f"the platform has no {kind}", Source(folder), fix=f"write one in {folder}/")
@@ -183,7 +192,7 @@ def _promotion(platform: Platform, declared: Declared) -> Iterator[Finding]:
     for delivery in platform.deliveries:
         order = set(chain.from_iterable(delivery.model.spec.promotion))
         left_out = [name for name in declared.names("Cluster") if name not in order]
-        if order and left_out:
+        if order and left_out and delivery.knows("spec.promotion"):
             path = "spec.promotion"
             message = f"no step promotes to {', '.join(left_out)}"
             at = delivery.locate(path)

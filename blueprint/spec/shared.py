@@ -19,10 +19,12 @@ def _hosts(platform: Platform) -> Iterator[Finding]:
     """SPC219: of two routes of one gateway and host, Istio merges or drops one, by age."""
     for cluster in platform.clusters:
         gateway = cluster.model.spec.gateway
-        if gateway is None:
+        if gateway is None or not cluster.knows("spec.gateway"):
             continue
         owners: dict[str, Document[InferenceService]] = {}
         for service in platform.services_on(cluster.model.metadata.name):
+            if not service.knows("metadata.name", "spec.traffic.host"):
+                continue
             host = service.model.spec.traffic.host or f"{service.model.metadata.name}.{gateway.domain}"
             first = owners.setdefault(host, service)
             if first is not service:
@@ -43,15 +45,15 @@ def _checkpoints(platform: Platform) -> Iterator[Finding]:
     for job in platform.training_jobs:
         for index, data in enumerate(job.model.spec.datasets):
             run = saving.get((job.model.spec.team, data.claim))
-            if run and data.size:
-                path = f"spec.datasets[{index}].claim"
+            path = f"spec.datasets[{index}].claim"
+            if run and data.size and job.knows("spec.team", path):
                 message = f"{data.claim} is the claim of the checkpoints of {run}"
                 fix = "leave size out to read the checkpoints, or name another claim"
                 yield Finding("SPC220", message, job.locate(path), path=path, fix=fix)
     for service in platform.services:
         weights = service.model.spec.weights
         run = saving.get((service.model.spec.team, weights.claim))
-        if run:
-            path = "spec.weights.claim"
+        path = "spec.weights.claim"
+        if run and service.knows("spec.team", path):
             message = f"{weights.claim} is the claim of the checkpoints of {run}"
             yield Finding("SPC220", message, service.locate(path), path=path, fix="name another claim")

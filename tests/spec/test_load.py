@@ -133,7 +133,7 @@ def test_a_mistake_hides_only_what_it_makes_unknowable(platform: Path, put: Put)
     """A cluster that cannot be read may be the one that is named."""
     put("apps/job.yaml", JOB.replace("[prod]", "[elsewhere]"))
     put("apps/bad.yaml", JOB.replace("sft", "bad").replace("memory", "memry"))
-    put("clusters/broken.yaml", "kind: Cluster\nmetadata: [\n")
+    put("clusters/broken.yaml", "kind: Cluster\nmetadata: {name: elsewhere\n")
     assert [finding.code for finding in load(platform).findings] == ["SPC132", "SPC131", "SPC103"]
 
 
