@@ -10,6 +10,7 @@ from pathlib import Path
 from blueprint.catalog.schemas import SchemaPack
 from blueprint.check import tree_rules, validate
 from blueprint.check.config import Config
+from blueprint.check.joined import joined
 from blueprint.check.locate import located
 from blueprint.check.read import Counts, read
 from blueprint.check.revision import revision
@@ -55,7 +56,7 @@ def check(
         reading = read(wanted, base=base, build=build, exclude=config.exclude)
         rules = tree_rules(closed=config.closed_kinds, versions=config.versions)
         outcome = validate([*reading.manifests, *reading.aside], SchemaPack.shipped(), tree_rules=rules)
-        found = Report.of([*reading.findings, *located(outcome.findings, reading.texts, base)]).findings
+        found = Report.of(joined([*reading.findings, *located(outcome.findings, reading.texts, base)])).findings
         kept, silent = silenced(found, sorted(reading.marked), lambda file: _text(file, reading.texts, base))
     counted = [finding for finding in kept if _counts(finding, config, tuple(select), tuple(ignore))]
     return Check(
