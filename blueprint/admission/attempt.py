@@ -14,12 +14,12 @@ from blueprint.admission.demand import Workload
 from blueprint.admission.fairness import fair
 from blueprint.admission.flavors import Assigner, Assignment, PodSetChoice, Tried, gates_of
 from blueprint.admission.modes import Mode, Possibility, Suits
-from blueprint.admission.placement import Failure, Request, place
+from blueprint.admission.placement import Request, place
 from blueprint.admission.preemption import Bid, Target, classical
 from blueprint.admission.quota import borrowing_height
 from blueprint.admission.reasons import Kind, Reason
 from blueprint.admission.state import OnNodes, Queue, Running, State
-from blueprint.admission.topology import Spread
+from blueprint.admission.topology import Failure, Spread
 
 Requests = dict[str, list[Request]]
 """What is to be placed, by flavor."""

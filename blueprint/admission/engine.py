@@ -35,9 +35,14 @@ class Event:
     """What a cycle did to a workload: `admitted`, or `preempted` `by` another one for a reason of Kueue's (`why`)."""
 
     what: str
-    key: str
+    workload: Running
     by: str = ""
     why: str = ""
+
+    @property
+    def key(self) -> str:
+        """The workload's name, with its namespace."""
+        return self.workload.key
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +100,9 @@ class Engine:
     def settle(self, now: float) -> list[Event]:
         """Run cycles until nothing more happens."""
         self.clock, self.events = now, []
-        cycles = _MOST_CYCLES + 10 * sum(1 for _ in self.waiting())
+        cycles = _MOST_CYCLES + 10 * sum(
+            len(group.members) for line in self.lines.values() for group in line.groups.values()
+        )
         while cycles:
             cycles -= 1
             if any(line.heap for line in self.lines.values()) and self._cycle():
@@ -137,8 +144,9 @@ class Engine:
                 line, queue = self.lines[node.name], self.state.queues[node.name]
                 for group in list(line.sleeping()):
                     group.looked = 0
-                    if not hopeless(self.state, queue, group):
-                        line.call(group)
+                    if hopeless(self.state, queue, group):
+                        continue
+                    line.call(group)
         self.due.clear()
 
     def _cycle(self) -> bool:
@@ -248,7 +256,7 @@ class Engine:
         line = self.lines[waiting.queue.name]
         if line.sticky == started.key:
             line.sticky = ""
-        self.events.append(Event("admitted", started.key))
+        self.events.append(Event("admitted", started))
 
     def _requeue(self, entry: Entry) -> bool:
         """Put a head back: where its turn comes again, or aside; whether looking again may help."""
@@ -259,12 +267,11 @@ class Engine:
         again = entry.skipped or entry.preempting or pending(waiting.tried)
         if entry.preempting and not waiting.queue.spec.strict:
             line.sticky = waiting.workload.key
-        reasons = tuple(entry.attempt.assignment.reasons)
         if again or waiting.queue.spec.strict:
-            line.push(waiting).why = reasons
+            line.push(waiting).note(entry.attempt.assignment.reasons)
             return again
         waiting.tried = ()
-        line.park(waiting, self._version(waiting.queue), reasons)
+        line.park(waiting, self._version(waiting.queue)).note(entry.attempt.assignment.reasons)
         return line.lively()
 
     def _tempt(self, queue: Queue) -> None:
@@ -282,7 +289,7 @@ class Engine:
         self._give_back(waiting, ended)
         waiting.tried, waiting.alone = (), True
         self.lines[waiting.queue.name].push(waiting)
-        self.events.append(Event("preempted", key, eviction.by, eviction.target.why))
+        self.events.append(Event("preempted", ended, eviction.by, eviction.target.why))
 
     def _turns(self, entries: list[Entry]) -> Iterable[Entry]:
         """The order within a cycle: own quota before borrowing, priority, age; or by shares under fair sharing."""
@@ -304,7 +311,7 @@ def _may_preempt(queue: Queue) -> bool:
 
 def hopeless(state: State, queue: Queue, group: Alike) -> bool:
     """Whether a group certainly finds no room: a pod set asks for more of a resource than any flavor has free now, and
-    nobody is there who could be preempted for it. Only saves looks; False says nothing.
+    nobody is there who could be preempted for it. Only saves looks; False says nothing. Notes what it lacks.
     """
     first = group.first
     for demand in first.workload.demands:
@@ -318,6 +325,7 @@ def hopeless(state: State, queue: Queue, group: Alike) -> bool:
             if any(queue.node.available(key) >= amount * count for key in keys):
                 continue
             if not any(_preemptible(state, queue, first, key) for key in keys):
+                group.lacks, group.placeless = tuple(keys), ()
                 return True
     return False
 

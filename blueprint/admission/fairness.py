@@ -52,9 +52,7 @@ def dominant(node: QuotaNode) -> Dominant:
         if more > 0:
             borrowed[key.resource] = borrowed.get(key.resource, 0) + more
             keys.add(key)
-    lendable: dict[str, int] = {}
-    for key in node.root().subtree if borrowed else ():
-        lendable[key.resource] = lendable.get(key.resource, 0) + node.parent.capacity(key)
+    lendable = node.parent.lendable() if borrowed else {}
     ratios = [amount * 1000.0 / lendable[name] for name, amount in borrowed.items() if lendable.get(name, 0) > 0]
     return Dominant(max(ratios, default=0.0), node.weight, frozenset(keys))
 

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import bisect
 import heapq
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
+from blueprint.admission.amounts import FlavorResource
 from blueprint.admission.demand import Workload
 from blueprint.admission.flavors import Tried
-from blueprint.admission.reasons import Reason
+from blueprint.admission.reasons import Kind, Reason
 from blueprint.admission.state import Queue
 
 Order = tuple[int, float, str]
@@ -53,14 +54,15 @@ class Waiting:
 class Alike:
     """Workloads that differ in age only, in order. Those before `looked` were looked at since something changed.
 
-    `asleep` is the version at which the last one found no room, None while the group is looked at in turn; `why` are
-    the reasons of then.
+    `asleep` is the version at which the last one found no room, None while the group is looked at in turn. `lacks` is
+    what there was too little of then, `placeless` the flavors with enough of everything but no place for it on nodes.
     """
 
     members: list[Waiting] = field(default_factory=list)
     looked: int = 0
     asleep: Version | None = None
-    why: tuple[Reason, ...] = ()
+    lacks: tuple[FlavorResource, ...] = ()
+    placeless: tuple[str, ...] = ()
 
     def __lt__(self, _: Alike) -> bool:
         return False  # two places of one workload in the heap, of which one is stale
@@ -74,6 +76,13 @@ class Alike:
     def fresh(self) -> bool:
         """Whether somebody has not been looked at."""
         return self.looked < len(self.members)
+
+    def note(self, reasons: Iterable[Reason]) -> None:
+        """Keep of the reasons of a refusal what there was too little of."""
+        short = [reason for reason in reasons if reason.resource and reason.flavor]
+        bare = [reason.flavor for reason in reasons if reason.kind is Kind.TOPOLOGY and reason.flavor]
+        self.lacks = tuple(dict.fromkeys(FlavorResource(reason.flavor, reason.resource) for reason in short))
+        self.placeless = () if short else tuple(dict.fromkeys(bare))
 
     def insert(self, entry: Waiting) -> int:
         """Put a workload in its place, which is returned."""
@@ -140,7 +149,7 @@ class Line:
         elif group is not None and group.asleep is None:
             self.call(group)
 
-    def park(self, entry: Waiting, version: Version, why: tuple[Reason, ...]) -> None:
+    def park(self, entry: Waiting, version: Version) -> Alike:
         """Put aside a workload that found no room, and with it all that are like it."""
         if entry.alone:
             self.groups.pop(entry.group, None)
@@ -149,7 +158,8 @@ class Line:
         before = group.looked
         place = group.insert(entry)
         group.looked = max(before + (place < before), place + 1)
-        group.asleep, group.why = version, why
+        group.asleep = version
+        return group
 
     def rest(self) -> None:
         """By now all of a sleeping group would have been looked at."""

@@ -13,7 +13,7 @@ from blueprint.admission.amounts import PODS, Amounts, quotient, summed
 from blueprint.admission.match import Placement
 from blueprint.admission.podsets import Wish
 from blueprint.admission.spread import Rules, Seats, distribute, levels_with_room
-from blueprint.admission.topology import Counting, Domain, Exclusions, Spread, Topology, Values, all_children
+from blueprint.admission.topology import Counting, Domain, Failure, Spread, Topology, Values, all_children
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,18 +29,6 @@ class Request:
 
 
 @dataclass(frozen=True, slots=True)
-class Failure:
-    """Why pods cannot be placed: `fits` of `wanted` units (pods or slices) at `level`, and what rules out nodes."""
-
-    podset: str
-    problem: str
-    level: str = ""
-    fits: int = 0
-    wanted: int = 0
-    excluded: Exclusions | None = None
-
-
-@dataclass(frozen=True, slots=True)
 class Gates:
     """Feature gates that change a placement."""
 
@@ -53,8 +41,21 @@ def place(
 ) -> dict[str, Spread] | Failure:
     """Place all pod sets on the nodes of one flavor, groups together; the first that does not fit ends it.
 
-    With `empty` other workloads are thought away.
+    With `empty` other workloads are thought away: the answer is then always the same, and kept.
     """
+    if not empty:
+        return _place(topology, requests, gates, empty=False)
+    key = (gates, *((r.podset, r.count, tuple(r.pod.items()), id(r.placement), r.wish, r.implied) for r in requests))
+    known = topology.empty_answers.get(key)
+    if known is None:
+        # The requests are kept as well, so that the identity of a placement stays its own.
+        known = topology.empty_answers[key] = tuple(requests), _place(topology, requests, gates, empty=True)
+    return known[1]
+
+
+def _place(
+    topology: Topology, requests: Sequence[Request], gates: Gates, *, empty: bool
+) -> dict[str, Spread] | Failure:
     groups: dict[str, list[Request]] = {}
     for index, request in enumerate(requests):
         key = str(index) if request.wish.group is None else request.wish.group

@@ -11,9 +11,10 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from blueprint.admission.amounts import FlavorResource, Usage
-from blueprint.admission.placement import Failure, Gates, Request, place
+from blueprint.admission.placement import Gates, Request, place
 from blueprint.admission.quota import QuotaNode, fitting
 from blueprint.admission.state import Queue, Running, State
+from blueprint.admission.topology import Failure
 
 
 class Why(StrEnum):

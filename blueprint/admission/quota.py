@@ -30,7 +30,8 @@ class QuotaNode:
     """A ClusterQueue (a leaf) or a Cohort in the tree.
 
     `subtree` is the nominal quota here and all that the children lend; `used` counts against it. An inactive
-    ClusterQueue stays in the sums, but not in heights and not among candidates: `active` says which.
+    ClusterQueue stays in the sums, but not in heights and not among candidates: `active` says which. Once the tree has
+    settled only `used` changes; what follows from the rest is worked out once.
     """
 
     name: str
@@ -42,6 +43,10 @@ class QuotaNode:
     children: list[QuotaNode] = field(default_factory=list)
     subtree: Usage = field(default_factory=dict)
     used: Usage = field(default_factory=dict)
+    _kept: Usage = field(default_factory=dict)
+    _capacity: Usage = field(default_factory=dict)
+    _lendable: dict[str, int] = field(default_factory=dict)
+    _queues: tuple[QuotaNode, ...] | None = None
 
     def adopt(self, child: QuotaNode) -> None:
         """Hang a node below this one."""
@@ -50,6 +55,7 @@ class QuotaNode:
 
     def settle(self) -> None:
         """Compute `subtree` of this node and all below it, from nominal quotas and lending limits."""
+        self._kept, self._capacity, self._lendable, self._queues = {}, {}, {}, None
         self.subtree = {key: quota.nominal for key, quota in self.quotas.items()}
         for child in self.children:
             child.settle()
@@ -62,8 +68,11 @@ class QuotaNode:
 
     def kept(self, key: FlavorResource) -> int:
         """What the lending limit keeps back from the parent."""
-        lending = self.quota(key).lending
-        return 0 if lending is None else max(0, self.subtree.get(key, 0) - lending)
+        kept = self._kept.get(key)
+        if kept is None:
+            lending = self.quota(key).lending
+            kept = self._kept[key] = 0 if lending is None else max(0, self.subtree.get(key, 0) - lending)
+        return kept
 
     def free_at_home(self, key: FlavorResource) -> int:
         """What is left of the part that is kept back."""
@@ -89,9 +98,21 @@ class QuotaNode:
         """The most that a single workload could ever get, with everything else gone."""
         if self.parent is None:
             return self.subtree.get(key, 0)
-        most = self.kept(key) + self.parent.capacity(key)
-        borrowing = self.quota(key).borrowing
-        return most if borrowing is None else min(most, self.subtree.get(key, 0) + borrowing)
+        most = self._capacity.get(key)
+        if most is None:
+            most = self.kept(key) + self.parent.capacity(key)
+            borrowing = self.quota(key).borrowing
+            if borrowing is not None:
+                most = min(most, self.subtree.get(key, 0) + borrowing)
+            self._capacity[key] = most
+        return most
+
+    def lendable(self) -> Mapping[str, int]:
+        """What a child of this node could get at most of each resource, over all flavors of the tree."""
+        if not self._lendable:
+            for key in self.root().subtree:
+                self._lendable[key.resource] = self._lendable.get(key.resource, 0) + self.capacity(key)
+        return self._lendable
 
     def exceeds(self, key: FlavorResource, more: int = 0) -> bool:
         """Whether use and `more` are above what this subtree itself has: it would borrow."""
@@ -137,11 +158,12 @@ class QuotaNode:
         """The active ClusterQueues right below."""
         return (child for child in self.children if child.queue and child.active)
 
-    def all_queues(self) -> Iterator[QuotaNode]:
+    def all_queues(self) -> tuple[QuotaNode, ...]:
         """The active ClusterQueues in the whole subtree."""
-        yield from self.queues()
-        for cohort in self.cohorts():
-            yield from cohort.all_queues()
+        if self._queues is None:
+            below = (queue for cohort in self.cohorts() for queue in cohort.all_queues())
+            self._queues = (*self.queues(), *below)
+        return self._queues
 
     def height(self) -> int:
         """The distance to the furthest leaf."""

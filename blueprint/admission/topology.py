@@ -7,7 +7,7 @@ Source: kueue v0.17.0 pkg/cache/scheduler/tas_flavor_snapshot.go (`addNode`, `in
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from blueprint.admission.amounts import PODS, Amounts, quotient
@@ -59,6 +59,18 @@ class Exclusions:
         return ", ".join(f"{cause}: {number}" for cause, number in sorted(self.causes.items()))
 
 
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """Why pods cannot be placed: `fits` of `wanted` units (pods or slices) at `level`, and what rules out nodes."""
+
+    podset: str
+    problem: str
+    level: str = ""
+    fits: int = 0
+    wanted: int = 0
+    excluded: Exclusions | None = None
+
+
 class Topology:
     """The domains of the nodes that a flavor selects.
 
@@ -80,6 +92,8 @@ class Topology:
         self.by_host = bool(levels) and levels[-1] == HOSTNAME
         self.leaves: dict[Values, Domain] = {}
         self.at_level: list[dict[Values, Domain]] = [{} for _ in levels]
+        self.empty_answers: dict[Hashable, tuple[object, dict[str, Spread] | Failure]] = {}
+        self._unfit_for: dict[int, tuple[Placement, dict[Values, str]]] = {}
         for node in nodes:
             if levels and node.carries(labels, levels):
                 self._add(node)
@@ -135,8 +149,9 @@ class Topology:
             for domain in level.values():
                 domain.clear()
         excluded = Exclusions(total=len(self.leaves))
+        unfit = self._causes(counting.placement)
         for key, leaf in self.leaves.items():
-            cause = self._unfit(leaf, counting.placement)
+            cause = unfit.get(key, "")
             if not cause:
                 cause = _fill_leaf(leaf, key, counting)
             if cause:
@@ -144,6 +159,14 @@ class Topology:
         for root in self.at_level[0].values():
             _fill_up(root, 0, counting)
         return excluded
+
+    def _causes(self, placement: Placement) -> Mapping[Values, str]:
+        """Why hosts take no pod of a placement, whatever else runs there; worked out once for each placement."""
+        known = self._unfit_for.get(id(placement))
+        if known is None:
+            causes = {key: cause for key, leaf in self.leaves.items() if (cause := self._unfit(leaf, placement))}
+            known = self._unfit_for[id(placement)] = placement, causes  # kept alive, so that its id stays its own
+        return known[1]
 
     def _unfit(self, leaf: Domain, placement: Placement) -> str:
         """Why no pod may run on a host at all, "" where it may."""

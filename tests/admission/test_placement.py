@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from blueprint.admission.amounts import amounts, resources
 from blueprint.admission.match import HOSTNAME, Placement, Taint
 from blueprint.admission.nodes import Node
-from blueprint.admission.placement import Failure, Gates, Request, place
+from blueprint.admission.placement import Gates, Request, place
 from blueprint.admission.podsets import Wish
-from blueprint.admission.topology import Topology
+from blueprint.admission.topology import Failure, Topology
 
 DATA: dict[str, Any] = yaml.safe_load(Path(__file__).with_name("placements.yaml").read_text())
 ANYWHERE = Placement({}, None, ())
