@@ -17,7 +17,7 @@ from blueprint.deliver.specs import Age, Specs
 from blueprint.errors import EnvironmentLacks
 from blueprint.finding import Finding
 from blueprint.tree import Plan, plan
-from blueprint.tree.lock import NAME
+from blueprint.tree.lock import NAME, dump
 
 ATTEMPTS = 6
 """How often a push is tried while others move the branch."""
@@ -40,10 +40,10 @@ class Status(StrEnum):
 class Order:
     """What to deliver where: a release to folder `path` of `branch`.
 
-    `verb` begins the message and `trailers` end it. With `specs`, a delivery that newer specs made is not overwritten.
-    `keep` is a whole release that the remote keeps for later stages. `overwrite` goes over files that were edited by
-    hand in the branch. `onto` is a branch that gets the commit instead, for a pull request. `check_only` pushes
-    nothing.
+    `verb` begins the message and `trailers` end it. With `specs`, a delivery that newer specs made is not overwritten,
+    unless `older` says so. `keep` is a whole release that the remote keeps for later stages. `overwrite` goes over
+    files that were edited by hand in the branch. `onto` is a branch that gets the commit instead, for a pull request.
+    `check_only` pushes nothing.
     """
 
     release: Release
@@ -54,6 +54,7 @@ class Order:
     specs: Specs | None = None
     keep: Release | None = None
     sign: bool | None = None
+    older: bool = False
     overwrite: bool = False
     onto: str = ""
     check_only: bool = False
@@ -131,7 +132,7 @@ _REFUSED = "a hook or a rule of that branch says no; --pull-request proposes the
 
 def _prepare(remote: Remote, order: Order, tip: str, attempt: int) -> Outcome:
     """The commit on top of `tip`, stored but not pushed."""
-    if (specs := order.specs) and tip:
+    if (specs := order.specs) and tip and not order.older:
         last = _last_delivery(remote, tip, order)
         if specs.compare(last.get("Spec-Commit", ""), last.get("Spec-Time", "")) is Age.NEWER:
             note = f"{last['Spec-Commit'][:12]} is newer than {specs.commit[:12]}, and delivered already"
@@ -140,7 +141,8 @@ def _prepare(remote: Remote, order: Order, tip: str, attempt: int) -> Outcome:
     outcome = Outcome(order, Status.REFUSED, tip, attempts=attempt, plan=planned, findings=planned.findings)
     if planned.refused:
         return outcome
-    if not planned.changes:
+    proofs = _new_proofs(remote, order, tip, planned)
+    if not planned.changes and not proofs:
         return replace(outcome, status=Status.UNCHANGED)
     made = order.release.made
     head = words.subject(order.verb, order.clusters, planned)
@@ -155,6 +157,7 @@ def _prepare(remote: Remote, order: Order, tip: str, attempt: int) -> Outcome:
     changes: dict[str, bytes | None] = {f"{order.path}/{path}": None for path in planned.removed}
     changes |= {f"{order.path}/{path}": data for path, data in planned.contents.items()}
     changes[f"{order.path}/{NAME}"] = planned.lock
+    changes |= proofs
     commit = remote.commit(remote.graft(tip, changes), tip, text, sign=order.sign)
     status = Status.PLANNED if order.check_only else Status.COMMITTED
     return replace(outcome, status=status, commit=commit, message=text)
@@ -181,6 +184,14 @@ def planned_on(remote: Remote, order: Order, tip: str) -> Plan:
         return replace(planned, findings=tuple(shown))
     finally:
         shutil.rmtree(folder, ignore_errors=True)
+
+
+def _new_proofs(remote: Remote, order: Order, tip: str, planned: Plan) -> dict[str, bytes]:
+    """Signatures that come along: only when the branch then holds exactly the tree that they are about."""
+    if planned.lock != dump(order.release.lock):
+        return {}
+    wanted = {f"{order.path}/{path}": data for path, data in order.release.signatures.items()}
+    return {path: data for path, data in wanted.items() if not tip or remote.read(tip, path) != data}
 
 
 def _named(file: str, folder: object, order: Order) -> str:
@@ -211,7 +222,7 @@ def keep(remote: Remote, release: Release) -> None:
 def _propose(remote: Remote, order: Order, outcome: Outcome) -> Outcome:
     """Push to a branch of our own; one that is there from a proposal before, and says the same, stays as it is."""
     name = f"refs/heads/{order.onto}"
-    old = remote.fetch(name)
+    old = remote.fetch(name, depth=2)
     if old and remote.git.text("rev-parse", f"{old}^{{tree}}", f"{old}^") == "\n".join(
         (remote.git.text("rev-parse", f"{outcome.commit}^{{tree}}"), outcome.base)
     ):

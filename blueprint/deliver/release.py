@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path
 
 from blueprint.errors import UsageError
 from blueprint.tree import Lock, Made, Part, verify
 from blueprint.tree.lock import NAME, digest, dump, parse
+from blueprint.tree.scan import SIGNATURES
 
 REFERENCES = "refs/blueprint/releases/"
 """Where a remote keeps releases: outside of branches and tags, so that no clone fetches them unasked."""
@@ -18,10 +19,14 @@ REFERENCES = "refs/blueprint/releases/"
 
 @dataclass(frozen=True, slots=True)
 class Release:
-    """Rendered files by path below the root of the tree, and their lock. All clusters were made from the same input."""
+    """Rendered files by path below the root of the tree, and their lock. All clusters were made from the same input.
+
+    `signatures` are files of `.attestations/`; they are about the whole, so a part of a release has none.
+    """
 
     files: Mapping[str, bytes]
     lock: Lock
+    signatures: Mapping[str, bytes] = field(default_factory=dict)
 
     @property
     def made(self) -> Made:
@@ -35,13 +40,15 @@ class Release:
 
     def of(self, clusters: Collection[str]) -> Release:
         """The part of some clusters."""
+        if self.lock.clusters.keys() <= set(clusters):
+            return self
         parts = {name: part for name, part in self.lock.clusters.items() if name in clusters}
         files = {path: self.files[path] for part in parts.values() for path in part.files}
         return Release(files, Lock(parts))
 
     def contents(self) -> dict[str, bytes]:
         """All its files, the lock among them."""
-        return {**self.files, NAME: dump(self.lock)}
+        return {**self.files, NAME: dump(self.lock)}  # one name, one content: signatures can come later
 
 
 def name_of(made: Made) -> str:
@@ -87,7 +94,10 @@ def _read(root: Path, lock: Lock) -> Release:
             if digest(data) != expected:
                 raise UsageError(f"{path} is not as it was rendered", where=str(root))
             files[path] = data
-    return Release(files, lock)
+    signed = root / SIGNATURES
+    found = sorted(signed.rglob("*")) if signed.is_dir() and not signed.is_symlink() else []
+    proofs = [place for place in found if place.is_file() and not place.is_symlink()]
+    return Release(files, lock, {place.relative_to(root).as_posix(): place.read_bytes() for place in proofs})
 
 
 def part_at(data: bytes, cluster: str) -> Part | None:

@@ -1,0 +1,285 @@
+"""Verbs that bring a tree to where Argo CD looks: `commit` and `promote`."""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from blueprint.cli.app import Format, Output, app, write_as, write_json, write_text
+from blueprint.errors import UsageError
+from blueprint.finding import Finding, Report
+from blueprint.report import Totals
+
+if TYPE_CHECKING:
+    from blueprint.deliver import Outcome, Release, Remote
+    from blueprint.spec import Platform
+
+_Platform = Annotated[Path, typer.Argument(help="The platform: a folder with clusters/ apps/ policies/ argocd/.")]
+_Remote = Annotated[
+    str,
+    typer.Option(
+        "--remote", metavar="URL", help="The GitOps repository, or a remote's name [default: the Delivery's]."
+    ),
+]
+_Branch = Annotated[str, typer.Option("--branch", help="The branch for every cluster [default: the Delivery's].")]
+_Sign = Annotated[
+    bool | None, typer.Option("--sign/--no-sign", help="Sign the commit with git's key [default: commit.gpgsign].")
+]
+_Force = Annotated[bool, typer.Option("--force", help="Go over files that were edited by hand in the branch.")]
+_Dry = Annotated[bool, typer.Option("--dry-run", help="Tell what would be committed, and push nothing.")]
+_Pull = Annotated[
+    bool, typer.Option("--pull-request", help="Propose the commit on a branch of its own, by a pull request.")
+]
+_Forge = Annotated[
+    str, typer.Option("--forge", metavar="KIND", help="github, gitlab or gitea, where the host's name does not say it.")
+]
+_Api = Annotated[str, typer.Option("--forge-api", metavar="URL", help="Address of the forge's interface.")]
+
+
+@app.command()
+def commit(
+    path: _Platform = Path(),
+    tree: Annotated[
+        Path | None, typer.Option("--tree", help="Take this rendered tree, signatures too [default: render now].")
+    ] = None,
+    cluster: Annotated[
+        list[str] | None, typer.Option("--cluster", help="Only this cluster; may be given several times.")
+    ] = None,
+    every: Annotated[bool, typer.Option("--all", help="Every stage at once, not only the first.")] = False,
+    remote: _Remote = "",
+    branch: _Branch = "",
+    sign: _Sign = None,
+    dirty: Annotated[bool, typer.Option("--dirty", help="Take specs that are not committed, and say so.")] = False,
+    older: Annotated[bool, typer.Option("--older", help="Go back to these specs where newer ones are there.")] = False,
+    force: _Force = False,
+    pull_request: _Pull = False,
+    forge: _Forge = "",
+    forge_api: _Api = "",
+    dry_run: _Dry = False,
+    output: Format = Output.TEXT,
+) -> None:
+    """Render, and commit into the GitOps repository: one commit a branch."""
+    from blueprint.deliver import Order, deliver, read_tree, specs_at
+    from blueprint.deliver.git import borrowed
+    from blueprint.deliver.remote import Remote
+    from blueprint.deliver.stages import named, route
+
+    platform = _platform(path)
+    specs = specs_at(path)
+    if specs.changed and not dirty:
+        hint = "commit the specs first, or say --dirty"
+        raise UsageError(f"the specs are not those of any commit: {_few(specs.changed)}", where=str(path), hint=hint)
+    way = route(platform, address=_address(path, remote), branch=branch)
+    release = read_tree(tree) if tree else _rendered(path, output)
+    reached = named(platform, cluster) if cluster else way.branches if every else way.first()
+    kept = release if set(way.branches) - set(way.first()) else None
+    outcomes = []
+    with Remote.open(way.address, borrowed(path)) as place:
+        for target, clusters in way.by_branch(reached).items():
+            order = Order(
+                release.of(clusters),
+                target,
+                way.path,
+                specs=specs,
+                keep=kept,
+                sign=sign,
+                older=older,
+                overwrite=force,
+                onto=f"blueprint/{target}" if pull_request else "",
+                check_only=dry_run,
+            )
+            outcomes.append(_proposed(deliver(place, order), place, forge, forge_api))
+    _tell(outcomes, output)
+
+
+@app.command()
+def promote(
+    environment: Annotated[
+        list[str], typer.Argument(metavar="ENV...", help="Clusters, or environments such as production.")
+    ],
+    path: Annotated[Path, typer.Option("--platform", help="The platform, for its order of promotion.")] = Path(),
+    back: Annotated[bool, typer.Option("--back", help="Go back to what ran before, in one commit.")] = False,
+    to: Annotated[
+        str, typer.Option("--to", metavar="RELEASE", help="Take this release, by 7 or more digits of its name.")
+    ] = "",
+    remote: _Remote = "",
+    branch: _Branch = "",
+    sign: _Sign = None,
+    force: _Force = False,
+    pull_request: _Pull = False,
+    forge: _Forge = "",
+    forge_api: _Api = "",
+    dry_run: _Dry = False,
+    output: Format = Output.TEXT,
+) -> None:
+    """Give an environment what the one before it runs, byte for byte."""
+    from blueprint.deliver import Order, deliver, source_of_promotion, source_of_rollback
+    from blueprint.deliver.git import borrowed
+    from blueprint.deliver.promote import kept
+    from blueprint.deliver.remote import Remote
+    from blueprint.deliver.stages import named, route
+
+    if back and to:
+        raise UsageError("--back and --to exclude each other")
+    platform = _platform(path)
+    way = route(platform, address=_address(path, remote), branch=branch)
+    outcomes = []
+    with Remote.open(way.address, borrowed(path)) as place:
+        orders = []
+        for cluster in named(platform, environment):
+            target, trailers, verb = way.branch(cluster), {}, "Promote"
+            if back:
+                verb = "Roll back"
+                release, left = source_of_rollback(place, cluster, target, way.path)
+                trailers = {"Rolled-Back": left}
+            elif to:
+                release = kept(place, to).of([cluster])
+            else:
+                release = source_of_promotion(place, cluster, way.stages, way.branch, way.path)
+            onto = f"blueprint/{target}" if pull_request else ""
+            orders.append(
+                Order(
+                    release,
+                    target,
+                    way.path,
+                    verb=verb,
+                    trailers=trailers,
+                    sign=sign,
+                    overwrite=force,
+                    onto=onto,
+                    check_only=dry_run,
+                )
+            )
+        # All of them are found before the first is pushed: a stage moves whole, or not at all.
+        for order in orders:
+            outcomes.append(_proposed(deliver(place, order), place, forge, forge_api))
+    _tell(outcomes, output)
+
+
+def _platform(path: Path) -> Platform:
+    from blueprint.spec.load import load
+
+    loaded = load(path)
+    report = Report.of(loaded.findings)
+    if report.failed:
+        first = next(finding for finding in report.findings if finding.fails)
+        raise UsageError(first.message, where=str(first.source or path), hint="blueprint render tells all mistakes")
+    return loaded.platform
+
+
+def _address(path: Path, remote: str) -> str:
+    """The address behind a remote's name of the platform's own repository, else what was given."""
+    from blueprint.deliver.git import Git
+
+    return (remote and Git(path).text("remote", "get-url", "--push", remote)) or remote
+
+
+def _rendered(path: Path, output: Output) -> Release:
+    """Render in a folder that is gone afterwards; findings that fail end the run."""
+    from blueprint.deliver import read_tree
+    from blueprint.pipeline import render_platform
+
+    with tempfile.TemporaryDirectory(prefix="blueprint-render-") as folder:
+        result = render_platform(path, Path(folder, "rendered"))
+        if result.report.failed:
+            _findings(result.report, output)
+            raise typer.Exit(1)
+        return read_tree(Path(folder, "rendered"))
+
+
+def _proposed(outcome: Outcome, remote: Remote, kind: str, api: str) -> Outcome:
+    """Open the pull request of an outcome that is on a branch of its own."""
+    from blueprint.deliver import Status
+    from blueprint.deliver.forge import forge, propose
+
+    if outcome.status is not Status.PROPOSED:
+        return outcome
+    order = outcome.order
+    at = forge(remote.address, os.environ, kind=kind, api=api)
+    title, _, rest = outcome.message.partition("\n\n")
+    return replace(outcome, url=propose(at, head=order.onto, base=order.branch, title=title, body=rest))
+
+
+def _tell(outcomes: Sequence[Outcome], output: Output) -> None:
+    """Say what became of every branch; exit 1 where findings forbade one."""
+    from blueprint.deliver import Status
+    from blueprint.report import json
+
+    if output is Output.JSON:
+        print(json.dump({"schema": 1, "deliveries": [_document(outcome) for outcome in outcomes]}), end="")
+    else:
+        report = Report.of(finding for outcome in outcomes for finding in outcome.findings if finding.fails)
+        if report.findings:
+            _findings(report, output)
+        for outcome in outcomes:
+            print(_row(outcome), file=sys.stdout if output is Output.TEXT else sys.stderr)
+    raise typer.Exit(1 if any(outcome.status is Status.REFUSED for outcome in outcomes) else 0)
+
+
+def _findings(report: Report, output: Output) -> None:
+    if output is Output.TEXT:
+        write_text(report, Totals(), 0.0)
+    elif output is Output.JSON:
+        write_json(report, Totals())
+    else:
+        write_as(output, report, Totals())
+
+
+def _row(outcome: Outcome) -> str:
+    from blueprint.deliver import Status
+    from blueprint.deliver.message import counts
+
+    order = outcome.order
+    what = f"{order.branch}: {', '.join(order.clusters)}"
+    change = counts(outcome.plan) if outcome.plan else ""
+    return {
+        Status.COMMITTED: f"{what} · {change} · commit {outcome.commit[:12]} · release {order.release.name[:12]}",
+        Status.PLANNED: f"{what} · {change} · would be committed\n\n{_indented(outcome.message)}",
+        Status.PROPOSED: f"{what} · {change} · proposed on {order.onto} · {outcome.url}",
+        Status.UNCHANGED: f"{what} · up to date · release {order.release.name[:12]}",
+        Status.SUPERSEDED: f"{what} · left alone: {outcome.note}",
+        Status.REFUSED: f"{what} · as it was",
+    }[outcome.status]
+
+
+def _indented(text: str) -> str:
+    return "\n".join(f"    {line}".rstrip() for line in text.strip().splitlines())
+
+
+def _document(outcome: Outcome) -> dict[str, Any]:
+    """One delivery as plain JSON values: a contract, see docs/deliver.md."""
+    order, planned = outcome.order, outcome.plan
+    return {
+        "branch": order.branch,
+        "clusters": list(order.clusters),
+        "status": outcome.status.value,
+        "base": outcome.base,
+        "commit": outcome.commit,
+        "release": order.release.name,
+        "attempts": outcome.attempts,
+        "note": outcome.note,
+        "pullRequest": outcome.url,
+        "changes": {
+            "added": list(planned.added) if planned else [],
+            "changed": list(planned.changed) if planned else [],
+            "removed": list(planned.removed) if planned else [],
+        },
+        "findings": [_finding(finding) for finding in outcome.findings],
+    }
+
+
+def _finding(finding: Finding) -> dict[str, Any]:
+    source = finding.source
+    place = {"file": source.file, "line": source.line} if source else None
+    return {"code": finding.code, "severity": finding.severity.value, "message": finding.message, "source": place}
+
+
+def _few(names: Sequence[str]) -> str:
+    return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
