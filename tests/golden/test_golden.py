@@ -13,7 +13,7 @@ from blueprint.pipeline import render_platform
 HERE = Path(__file__).parent
 
 
-@pytest.mark.parametrize("example", sorted(examples()))
+@pytest.mark.parametrize("example", ["minimal", "reference"])
 def test_tree_is_as_it_was(example: str, tmp_path: Path, request: pytest.FixtureRequest) -> None:
     platform, tree, golden = tmp_path / "platform", tmp_path / "tree", HERE / example
     platform.mkdir()
