@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import shutil
+from collections.abc import Iterator
 from pathlib import Path
 
 from blueprint.errors import UsageError
@@ -24,21 +26,40 @@ def examples() -> dict[str, Path]:
 def copy_example(name: str, target: Path) -> list[str]:
     """Copy the specs of an example into `target`, which must not hold any of them; return the files, sorted.
 
-    Raises UsageError for an unknown example or a folder that is in use.
+    All files come, or none: what was copied goes again where the disk refuses the rest.
+
+    Raises UsageError for an unknown example, or a target that is in use or cannot be a folder.
     """
     known = examples()
     if name not in known:
         raise UsageError(f"no example is called {name}", hint=f"examples: {', '.join(known)}")
-    taken = [folder for folder in FOLDERS if (target / folder).exists()]
-    if taken:
-        raise UsageError(f"{taken[0]}/ is there already", where=str(target), hint="choose an empty folder")
+    _refuse(target)
+    files = {path.relative_to(known[name]).as_posix(): path.read_bytes() for path in _specs(known[name])}
     target.mkdir(parents=True, exist_ok=True)
+    try:
+        for file, data in files.items():
+            (target / file).parent.mkdir(parents=True, exist_ok=True)
+            (target / file).write_bytes(data)
+    except OSError:
+        for folder in FOLDERS:
+            shutil.rmtree(target / folder, ignore_errors=True)
+        raise
+    return sorted(files)
+
+
+def _specs(example: Path) -> Iterator[Path]:
     for folder in FOLDERS:
-        if (known[name] / folder).is_dir():
-            shutil.copytree(known[name] / folder, target / folder)
-    return sorted(
-        path.relative_to(target).as_posix()
-        for folder in FOLDERS
-        for path in (target / folder).rglob("*")
-        if path.is_file()
-    )
+        yield from (path for path in (example / folder).rglob("*.yaml") if path.is_file())
+
+
+def _refuse(target: Path) -> None:
+    """Say what stands in the way, before anything is written."""
+    for folder in FOLDERS:
+        if os.path.lexists(target / folder):
+            raise UsageError(f"{folder}/ is there already", where=str(target), hint="choose an empty folder")
+    for place in (target, *target.parents):
+        if place.is_symlink() and not place.exists():
+            message = f"{place} is a link to something that is not there"
+            raise UsageError(message, where=str(target), hint="choose another folder")
+        if place.exists() and not place.is_dir():
+            raise UsageError(f"{place} is no folder", where=str(target), hint="choose another folder")

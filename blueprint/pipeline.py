@@ -213,7 +213,7 @@ def check_paths(
     those count whose codes `select` begins, and `ignore` does not, and which are not in the `baseline`; with
     `write_baseline` that file is written, and all of them are known.
 
-    Raises UsageError for a wrong call or configuration.
+    Raises UsageError for a wrong call or configuration, and where no document is: a check of nothing is no approval.
     """
     from blueprint.check import baseline as known
     from blueprint.check.config import EVERY_KIND, Config, codes, find, load
@@ -242,6 +242,10 @@ def check_paths(
         findings = known.new(done.findings, entries)
         outdated = len(entries) - (len(done.findings) - len(findings))
     counts = done.counts
+    if not (counts.documents or counts.unreadable or done.findings or done.silenced):
+        asked = ", ".join(names)
+        hint = "folders are searched for .yaml, .yml and .json, but not hidden ones"
+        raise UsageError("nothing to check: no document is there", where=asked, hint=hint)
     return Checking(
         Report(findings),
         Totals(

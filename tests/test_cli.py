@@ -225,7 +225,69 @@ def test_output_that_cannot_be_written_is_one_line(platform: Path, verb: str) ->
     assert done.stderr == "blueprint: No space left on device\n"
 
 
-def test_new_below_a_file_is_one_line(platform: Path) -> None:
-    done = blueprint("new", "clusters/lab.yaml/x", cwd=platform)
-    assert done.returncode == 3
-    assert done.stderr == "blueprint: clusters/lab.yaml/x: Not a directory\n"
+def test_new_says_what_stands_in_its_way(platform: Path) -> None:
+    (platform / "dangling").symlink_to("nowhere")
+    (platform / "half").mkdir()
+    (platform / "half/apps").symlink_to("nowhere")
+    for target, says in (
+        ("clusters/lab.yaml/x", "clusters/lab.yaml is no folder"),
+        ("clusters/lab.yaml", "clusters/lab.yaml is no folder"),
+        ("dangling", "dangling is a link to something that is not there"),
+        ("dangling/x", "dangling is a link to something that is not there"),
+        ("half", "apps/ is there already"),
+    ):
+        done = blueprint("new", target, cwd=platform)
+        assert done.returncode == 2
+        assert done.stderr.startswith(f"blueprint: {target}: {says}\n")
+    assert not (platform / "nowhere").exists()
+
+
+def test_new_follows_a_link_to_a_folder(platform: Path, tmp_path: Path) -> None:
+    (tmp_path / "real").mkdir()
+    (tmp_path / "link").symlink_to("real")
+    assert blueprint("new", "link", cwd=tmp_path).returncode == 0
+    assert (tmp_path / "real/clusters/lab.yaml").is_file()
+
+
+@pytest.mark.parametrize(
+    "arguments", [["new", ""], ["render", ""], ["render", "--out", ""], ["check", ""], ["rules", ""]], ids=" ".join
+)
+def test_no_name_is_not_the_current_folder(arguments: list[str], platform: Path) -> None:
+    before = sorted(platform.rglob("*"))
+    done = blueprint(*arguments, cwd=platform)
+    assert done.returncode == 2
+    assert "empty" in done.stderr
+    assert sorted(platform.rglob("*")) == before
+
+
+def test_verbs_without_findings_have_documents_too(tmp_path: Path) -> None:
+    started = json.loads(blueprint("new", "mine", "-o", "json", cwd=tmp_path).stdout)
+    assert started["schema"] == 1
+    assert started["files"] == sorted(
+        str(path.relative_to(tmp_path / "mine")) for path in (tmp_path / "mine").rglob("*.yaml")
+    )
+    [rule] = json.loads(blueprint("rules", "WAV106", "-o", "json", cwd=tmp_path).stdout)["rules"]
+    assert (rule["code"], rule["confidence"]) == ("WAV106", "certain")
+    everything = json.loads(blueprint("rules", "-o", "json", cwd=tmp_path).stdout)["rules"]
+    assert rule in everything
+    assert set(json.loads(blueprint("version", "-o", "json", cwd=tmp_path).stdout)) == {
+        "schema",
+        "blueprint",
+        "kubernetes",
+    }
+    assert blueprint("version", "-o", "sarif", cwd=tmp_path).returncode == 2
+
+
+def test_a_check_of_nothing_is_no_approval(tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "comments.yaml").write_text("# nothing here\n---\n")
+    (tmp_path / "values.yaml").write_text("replicas: 3\n")
+    for path in ("empty", "comments.yaml"):
+        done = blueprint("check", path, cwd=tmp_path)
+        assert done.returncode == 2
+        assert "nothing to check" in done.stderr
+    done = blueprint("check", "-", cwd=tmp_path)
+    assert done.returncode == 2
+    done = blueprint("check", "values.yaml", cwd=tmp_path)
+    assert done.returncode == 0
+    assert "nothing was judged" in done.stdout

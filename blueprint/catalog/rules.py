@@ -50,13 +50,20 @@ def overview() -> str:
     return "".join(f"{rule.code}  {rule.confidence:<7}  {rule.name:<36}  {rule.summary}\n" for rule in rules().values())
 
 
+def find(code: str) -> Rule:
+    """The rule of a code, in capitals or not, or of a name. Raises UsageError for one that does not exist."""
+    known = rules()
+    rule = known.get(code.upper()) or next((rule for rule in known.values() if rule.name == code), None)
+    if rule is None:
+        close = difflib.get_close_matches(code.upper(), known, 1)
+        hint = f"did you mean {close[0]}?" if close else "`blueprint rules` lists them all"
+        raise UsageError(f"no rule has the code {code}" if code else "an empty code", hint=hint)
+    return rule
+
+
 def describe(code: str) -> str:
     """A page about one rule. Raises UsageError for a code that does not exist."""
-    rule = rules().get(code.upper())
-    if rule is None:
-        close = difflib.get_close_matches(code.upper(), rules(), 1)
-        hint = f"did you mean {close[0]}?" if close else "`blueprint rules` lists them all"
-        raise UsageError(f"no rule has the code {code}", hint=hint)
+    rule = find(code)
     parts = [f"{rule.code} {rule.name} ({rule.confidence})", rule.summary, rule.why, f"fix: {rule.fix}"]
     parts = [textwrap.fill(part, 100) for part in parts]
     for title, example in (("bad:", rule.bad), ("good:", rule.good), ("sources:", "\n".join(rule.sources))):

@@ -116,7 +116,7 @@ def elsewhere(root: Kustomization, known: Mapping[str, Kustomization]) -> str:
 
 def _load(path: Path) -> dict[str, Any]:
     try:
-        return mapping(parsed(path.read_text("utf-8")))
+        return mapping(parsed(path.read_text("utf-8"))) if path.is_file() else {}
     except (OSError, UnicodeDecodeError):
         return {}
 

@@ -158,7 +158,7 @@ def _line(heads: list[tuple[int, str, str]], ref: Ref) -> int:
 def _heads(path: Path) -> list[tuple[int, str, str]]:
     """Line, kind and name of the documents of a file, by a look at their lines."""
     try:
-        written = path.read_text("utf-8", "replace")
+        written = path.read_text("utf-8", "replace") if path.is_file() else ""
     except OSError:
         return []
     heads = []

@@ -42,14 +42,21 @@ def read(
     """
     reading = Reading()
     files: dict[str, bool] = {}
-    for path in paths:
-        if str(path) == "-":
+    for path in map(str, paths):
+        if not path:
+            raise UsageError("an empty path", hint="write . for the folder that you are in")
+        if path == "-":
             data = sys.stdin.buffer.read(MAX_FILE + 1)
             reading.texts[STDIN] = data.decode("utf-8", "replace")
             read_bytes(data, STDIN, reading)
             continue
         for name, asked_for in _files(Path(path), base):
-            if not any(glob(pattern, name, "/") for pattern in exclude):
+            if any(glob(pattern, name, "/") for pattern in exclude):
+                continue
+            if not asked_for and _is_special(base / name):
+                # Whoever opens a pipe waits until somebody writes into it: neither we nor helm should.
+                _unreadable(name, "it is no regular file", reading)
+            else:
                 files[name] = files.get(name, False) or asked_for
     taken, drafts = _built(list(files), base, reading) if build else (set(), set())
     for name in sorted(files):
@@ -110,13 +117,23 @@ def _read_file(name: str, base: Path, reading: Reading, *, any_kind: bool) -> No
     path = base / name
     try:
         mode = path.stat()
-        if not any_kind and not stat.S_ISREG(mode.st_mode):
-            raise OSError(0, "it is no regular file")  # a pipe in a folder would keep us waiting for ever
         with path.open("rb") as stream:
             data = stream.read(MAX_FILE + 1)
     except OSError as error:
-        reading.counts.files += 1
-        reading.counts.unreadable += 1
-        reading.findings.append(Finding("YML101", f"cannot read the file: {error.strerror or error}", Source(name)))
+        _unreadable(name, error.strerror or str(error), reading)
         return
     read_bytes(data, name, reading, max(mode.st_size, len(data)), asked=any_kind)
+
+
+def _unreadable(name: str, why: str, reading: Reading) -> None:
+    reading.counts.files += 1
+    reading.counts.unreadable += 1
+    reading.findings.append(Finding("YML101", f"cannot read the file: {why}", Source(name)))
+
+
+def _is_special(path: Path) -> bool:
+    """Whether a path is there and neither a file nor a folder: a pipe, a socket, a device."""
+    try:
+        return not stat.S_ISREG(path.stat().st_mode)
+    except OSError:
+        return False  # reading it says why

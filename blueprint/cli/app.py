@@ -6,11 +6,13 @@ import os
 import shutil
 import sys
 from enum import StrEnum
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from blueprint import __version__
+from blueprint.errors import UsageError
 from blueprint.finding import Report
 from blueprint.report import Application, Changes, Totals
 
@@ -42,6 +44,19 @@ Format = Annotated[
 ]
 
 
+def path_of(text: str) -> Path:
+    """The path that an option or argument names. Nobody means the current folder by no name at all."""
+    if not text:
+        raise typer.BadParameter("an empty path; write . for the folder that you are in")
+    return Path(text)
+
+
+def text_or_json(output: Output, what: str) -> None:
+    """Raise UsageError for a format of findings where there are none."""
+    if output not in (Output.TEXT, Output.JSON):
+        raise UsageError(f"{what} cannot be written as {output}", hint="use -o text or -o json")
+
+
 def write_text(report: Report, totals: Totals, seconds: float, *, applications: tuple[Application, ...] = ()) -> None:
     """Write findings and what was rendered for a person, as wide as the terminal."""
     from blueprint.report import table, text
@@ -64,6 +79,13 @@ def write_json(
     from blueprint.report import json
 
     print(json.dump(json.document(report, totals, rows(), applications=applications, changes=changes)), end="")
+
+
+def write_document(document: object) -> None:
+    """Write a document of a verb that has no findings; `schema` in it is the version of its form."""
+    from blueprint.report import json
+
+    print(json.dump(document), end="")
 
 
 def write_as(output: Output, report: Report, totals: Totals) -> None:

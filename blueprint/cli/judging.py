@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from blueprint.cli.app import Format, Output, app, write_as, write_json, write_text
-from blueprint.errors import UsageError
+from blueprint.cli.app import Format, Output, app, path_of, text_or_json, write_as, write_json, write_text
 
 if TYPE_CHECKING:
     from blueprint.pipeline import Checking
@@ -33,13 +32,17 @@ def check(
     ] = False,
     plain: Annotated[bool, typer.Option("--plain", help="Build no Kustomize roots and no Helm charts.")] = False,
     baseline: Annotated[
-        Path | None, typer.Option("--baseline", metavar="FILE", help="Tell only findings that are not in this file.")
+        Path | None,
+        typer.Option(
+            "--baseline", metavar="FILE", parser=path_of, help="Tell only findings that are not in this file."
+        ),
     ] = None,
     write_baseline: Annotated[
         bool, typer.Option("--write-baseline", help="Write today's findings into the baseline.")
     ] = False,
     config: Annotated[
-        Path | None, typer.Option("--config", metavar="FILE", help="The configuration [default: blueprint.yaml].")
+        Path | None,
+        typer.Option("--config", metavar="FILE", parser=path_of, help="The configuration [default: blueprint.yaml]."),
     ] = None,
     output: Format = Output.TEXT,
 ) -> None:
@@ -87,8 +90,7 @@ def explain(
     from blueprint.explain import explain_paths
     from blueprint.report import json
 
-    if output not in (Output.TEXT, Output.JSON):
-        raise UsageError(f"a decision cannot be written as {output}", hint="use -o text or -o json")
+    text_or_json(output, "a decision")
     found = explain_paths(job, paths or ["."], namespace=namespace, kueue=kueue)
     if output is Output.JSON:
         print(json.dump(document(found.decision, found.change)), end="")
@@ -107,6 +109,8 @@ def _blind_spots(result: Checking) -> list[str]:
     from blueprint.report.totals import counted
 
     notes = []
+    if not result.totals.objects and not result.report.findings:
+        notes.append("nothing was judged: there is no Kubernetes object")
     if result.passed_over:
         notes.append(f"passed over: {counted(result.passed_over, 'document')} that are no Kubernetes objects")
     if result.doubtful:

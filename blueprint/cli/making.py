@@ -3,24 +3,41 @@
 from __future__ import annotations
 
 import time
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from blueprint import __version__
-from blueprint.cli.app import Format, Output, app, program, write_as, write_json, write_text
+from blueprint.cli.app import (
+    Format,
+    Output,
+    app,
+    path_of,
+    program,
+    text_or_json,
+    write_as,
+    write_document,
+    write_json,
+    write_text,
+)
 from blueprint.report import Changes
 
 
 @app.command()
 def render(
     path: Annotated[
-        Path, typer.Argument(help="The platform: a folder with clusters/ apps/ policies/ argocd/.")
+        Path,
+        typer.Argument(parser=path_of, help="The platform: a folder with clusters/ apps/ policies/ argocd/."),
     ] = Path(),
-    out: Annotated[Path | None, typer.Option("--out", help="The tree to write [default: PATH/rendered].")] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", metavar="PATH", parser=path_of, help="The tree to write [default: PATH/rendered]."),
+    ] = None,
     cluster: Annotated[
-        list[str] | None, typer.Option("--cluster", help="Only this cluster; may be given several times.")
+        list[str] | None,
+        typer.Option("--cluster", metavar="NAME", help="Only this cluster; may be given several times."),
     ] = None,
     check: Annotated[bool, typer.Option("--check", help="Write nothing; exit 1 if anything would change.")] = False,
     force: Annotated[bool, typer.Option("--force", help="Overwrite rendered files that were edited by hand.")] = False,
@@ -46,13 +63,21 @@ def render(
 
 @app.command()
 def new(
-    path: Annotated[Path, typer.Argument(help="The folder to start the platform in.")],
-    example: Annotated[str, typer.Option("--example", help="What to start from: minimal or reference.")] = "minimal",
+    path: Annotated[Path, typer.Argument(parser=path_of, help="The folder to start the platform in.")],
+    example: Annotated[
+        str, typer.Option("--example", metavar="NAME", help="minimal, small, standard, mig, fleet or reference.")
+    ] = "minimal",
+    output: Format = Output.TEXT,
 ) -> None:
     """Start a platform: a small one that is green at once."""
     from blueprint.new import copy_example
 
-    for file in copy_example(example, path):
+    text_or_json(output, "a new platform")
+    files = copy_example(example, path)
+    if output is Output.JSON:
+        write_document({"schema": 1, "path": str(path), "example": example, "files": files})
+        return
+    for file in files:
         print(path / file)
     print(f"\nnext: {program()} render {path}")
 
@@ -60,19 +85,31 @@ def new(
 @app.command()
 def rules(
     code: Annotated[str | None, typer.Argument(help="A code such as WAV106; all rules without it.")] = None,
+    output: Format = Output.TEXT,
 ) -> None:
     """Explain the rules behind the codes of findings."""
-    from blueprint.catalog.rules import describe, overview
+    from blueprint.catalog.rules import describe, find, overview
+    from blueprint.catalog.rules import rules as rows
 
-    print(describe(code) if code else overview(), end="")
+    text_or_json(output, "a rule")
+    if output is Output.JSON:
+        chosen = [find(code)] if code is not None else list(rows().values())
+        write_document({"schema": 1, "rules": [asdict(rule) for rule in chosen]})
+    else:
+        print(overview() if code is None else describe(code), end="")
 
 
 @app.command()
-def version() -> None:
+def version(output: Format = Output.TEXT) -> None:
     """Print the version, and that of the Kubernetes API it knows."""
     from blueprint.catalog.schemas import SchemaPack
 
-    print(f"blueprint {__version__} (Kubernetes {SchemaPack.shipped().kubernetes()})")
+    text_or_json(output, "a version")
+    kubernetes = SchemaPack.shipped().kubernetes()
+    if output is Output.JSON:
+        write_document({"schema": 1, "blueprint": __version__, "kubernetes": kubernetes})
+    else:
+        print(f"blueprint {__version__} (Kubernetes {kubernetes})")
 
 
 def _next_step(path: Path, tree: Path, changes: Changes, *, check: bool, failed: bool) -> str:

@@ -295,9 +295,13 @@ def test_excluded_files_are_passed_over(tmp_path: Path, monkeypatch: pytest.Monk
     assert [m.source.file for m in read(["."], exclude=["vendor/**"]).manifests] == ["a.yaml"]
 
 
-def test_a_pipe_in_a_folder_keeps_nobody_waiting(tmp_path: Path) -> None:
-    os.mkfifo(tmp_path / "a.yaml")
-    (finding,) = read([tmp_path]).findings
+@pytest.mark.parametrize("name", ["a.yaml", "kustomization.yaml", "Chart.yaml", "values.yaml", "templates/a.yaml"])
+def test_a_pipe_in_a_folder_keeps_nobody_waiting(tmp_path: Path, name: str) -> None:
+    if name in ("values.yaml", "templates/a.yaml"):
+        (tmp_path / "Chart.yaml").write_text("apiVersion: v2\nname: c\nversion: 0.1.0\ntype: library\n")
+    (tmp_path / name).parent.mkdir(exist_ok=True)
+    os.mkfifo(tmp_path / name)
+    (finding,) = read([tmp_path], build=True).findings
     assert (finding.code, finding.message) == ("YML101", "cannot read the file: it is no regular file")
 
 
