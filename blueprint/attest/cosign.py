@@ -6,6 +6,7 @@ Source: cosign v3.1.3 cmd/cosign/cli/verify.go (verify-blob-attestation).
 
 from __future__ import annotations
 
+import json
 import shutil
 import subprocess
 import tempfile
@@ -32,10 +33,15 @@ def agree(listing: Listing, identities: Sequence[Identity], root: Path | None, k
     with tempfile.TemporaryDirectory(prefix="blueprint-") as folder:
         blob = Path(folder, "list.json")
         blob.write_bytes(canonical(as_dicts(listing.rows)))
+        trust = Path(folder, "trusted_root.json")
+        if root:
+            document = json.loads(root.read_bytes())
+            trust.write_text(json.dumps(document.get("trustedRoot", document)), "utf-8")
         for name, kind in _TYPES.items():
             bundle = Path(folder, name)
             bundle.write_bytes(listing.bundles.get(name, b""))
-            _one_of(program, ["--bundle", str(bundle), "--type", kind], str(blob), identities, root, key)
+            given = ["--bundle", str(bundle), "--type", kind]
+            _one_of(program, given, str(blob), identities, trust if root else None, key)
 
 
 def _one_of(

@@ -9,7 +9,8 @@ from blueprint.finding import Finding, Source
 
 _SECRETS: Final = re.compile(
     r"-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(?:-----END [A-Z ]*PRIVATE KEY-----|\Z)"
-    r"|\beyJ[\w-]{8,}(?:\.[\w-]+){1,2}"  # JSON web tokens
+    r"|\beyJ[\w-]{4,}(?:\.[\w-]+)*"  # JSON web tokens, whole or cut
+    r"|input_value=.*?(?=, input_type)"  # pydantic repeats what it could not read
     r"|(?i:\bbearer\s+)\S+",
     re.DOTALL,
 )

@@ -1,0 +1,154 @@
+"""The ledger: proofs of Merkle trees, replays, and a log that tells two stories."""
+
+from __future__ import annotations
+
+import copy
+import json
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from blueprint.attest.ledger import Ledger
+from blueprint.attest.merkle import is_beginning, root_from
+from blueprint.attest.statement import RENDER, statement
+from blueprint.errors import UsageError
+from tests.attest.sigstore.merkle import Tree
+from tests.attest.sigstore.rekor import RekorV2
+from tests.attest.world import Office
+
+
+def _tree(size: int) -> Tree:
+    tree = Tree()
+    for number in range(size - 1):
+        tree.add(str(number).encode())
+    return tree
+
+
+@given(st.integers(1, 70), st.data())
+def test_inclusion(size: int, data: st.DataObject) -> None:
+    tree = _tree(size)
+    index = data.draw(st.integers(0, size - 1))
+    path, root = tree.inclusion(index), tree.root()
+    assert root_from(tree.leaves[index], index, size, path) == root
+    assert root_from(b"\0" * 32, index, size, path) != root
+    for other in {index - 1, index + 1} & set(range(size)):
+        assert root_from(tree.leaves[index], other, size, path) != root
+    assert root_from(tree.leaves[index], index, size, [*path, b"\0" * 32]) is None
+    if path:
+        assert root_from(tree.leaves[index], index, size, path[:-1]) != root
+    assert root_from(tree.leaves[index], size, size, path) is None
+
+
+@given(st.integers(1, 70), st.data())
+def test_consistency(size: int, data: st.DataObject) -> None:
+    tree = _tree(size)
+    old = data.draw(st.integers(1, size))
+    first, second, path = tree.root(old), tree.root(), tree.consistency(old)
+    assert is_beginning(old, first, size, second, path)
+    other = b"\1" * 32
+    assert not is_beginning(old, other, size, second, path)
+    assert not is_beginning(old, first, size, other, path)
+    assert not is_beginning(old, first, size, second, [*path, other])
+    if path:
+        assert not is_beginning(old, first, size, second, path[:-1])
+    if old < size:
+        assert not is_beginning(size, second, old, first, path)
+
+
+def _sign(office: Office, number: int) -> bytes:
+    return office.sign(statement(f"{number:064x}", RENDER, {}))
+
+
+def _take(ledger: Ledger, office: Office, *bundles: bytes) -> list[str]:
+    for data in bundles:
+        ledger.take(data, office.prover().prove(data))
+    return [finding.code for finding in ledger.findings()]
+
+
+@pytest.fixture
+def log(office: Office) -> RekorV2:
+    """The office's log; a test that replaces its tree gets it back."""
+    tree = office.store.rekor2.tree
+    try:
+        yield office.store.rekor2  # type: ignore[misc]
+    finally:
+        office.store.rekor2.tree = tree
+
+
+def test_an_honest_log_is_silent(tmp_path: Path, office: Office, log: RekorV2) -> None:
+    ledger = Ledger.open(tmp_path / "ledger")
+    for number in range(12):
+        log.tree.add(b"somebody else's")
+        assert _take(ledger, office, _sign(office, number)) == []
+        ledger.save("all", number + 1, "")
+    again = Ledger.open(tmp_path / "ledger")
+    assert again.findings() == []
+    assert again.seen("all") == (12, "")
+    assert len(again.entries) == 12
+    sizes = sorted(int(file.stem) for file in (tmp_path / "ledger" / "checkpoints" / log.id.hex()).iterdir())
+    assert sizes == [entry.size for entry in again.entries]
+
+
+@pytest.mark.parametrize("before", range(1, 9))
+def test_a_forked_log_shows(tmp_path: Path, office: Office, log: RekorV2, before: int) -> None:
+    """The log shows us one history, and later another: the entry that we hold is not in it."""
+    ledger = Ledger.open(tmp_path)
+    kept = [_sign(office, number) for number in range(before)]
+    assert _take(ledger, office, *kept) == []
+    forked = Tree()
+    for number in range(len(log.tree.leaves) - 1):
+        forked.add(f"other {number}".encode())
+    log.tree = forked
+    assert "SIG302" in _take(ledger, office, _sign(office, 99))
+
+
+def test_two_trees_of_one_size(tmp_path: Path, office: Office, log: RekorV2) -> None:
+    ledger = Ledger.open(tmp_path)
+    honest = copy.deepcopy(log.tree)
+    first = _sign(office, 1)
+    log.tree = honest
+    second = _sign(office, 2)
+    assert _take(ledger, office, first) == []
+    assert "SIG302" in _take(ledger, office, second)
+
+
+def test_nothing_is_kept_before_it_is_saved(tmp_path: Path, office: Office) -> None:
+    ledger = Ledger.open(tmp_path / "ledger")
+    _take(ledger, office, _sign(office, 1))
+    assert not (tmp_path / "ledger").exists()
+
+
+def test_a_bundle_that_was_changed_in_the_ledger(tmp_path: Path, office: Office) -> None:
+    ledger = Ledger.open(tmp_path)
+    _take(ledger, office, _sign(office, 1))
+    ledger.save("all", 1, "")
+    (file,) = (tmp_path / "bundles").iterdir()
+    document = json.loads(file.read_bytes())
+    document["verificationMaterial"]["tlogEntries"][0]["canonicalizedBody"] = "e30="
+    file.write_text(json.dumps(document))
+    assert "SIG301" in {finding.code for finding in Ledger.open(tmp_path).findings()}
+    file.write_text("{}")
+    with pytest.raises(UsageError, match="damaged"):
+        Ledger.open(tmp_path)
+
+
+def test_consistency_proofs_are_held_to_the_checkpoints(tmp_path: Path, office: Office, log: RekorV2) -> None:
+    ledger = Ledger.open(tmp_path)
+    for number in range(3):
+        _take(ledger, office, _sign(office, number))
+        log.tree.add(b"somebody else's")
+    ledger.save("all", 1, "")
+    whole = log.tree
+    folder = tmp_path / "consistency" / log.id.hex()
+    folder.mkdir(parents=True)
+    sizes = [entry.size for entry in ledger.entries]
+    for old, new in pairwise(sizes):
+        tree = Tree()
+        tree.leaves = whole.leaves[:new]
+        (folder / f"{old}-{new}.json").write_text(json.dumps([step.hex() for step in tree.consistency(old)]))
+    assert ledger.findings() == []
+    (folder / f"{sizes[0]}-{sizes[1]}.json").write_text(json.dumps(["00" * 32]))
+    assert [finding.code for finding in ledger.findings()] == ["SIG302"]

@@ -1,0 +1,164 @@
+"""`blueprint sign` and `blueprint verify` as a person meets them."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from blueprint.cli import app
+from blueprint.errors import UsageError
+from blueprint.new import copy_example
+from blueprint.pipeline import render_platform
+from tests.attest.world import MALLORY, RENDERER, Office
+
+
+class Shell:
+    """A platform that was rendered, with the files by which its tree is signed and verified."""
+
+    def __init__(self, folder: Path, office: Office, platform: Path) -> None:
+        self.folder, self.office = folder, office
+        shutil.copytree(platform, folder / "platform")
+        (folder / "trust.json").write_text(office.store.trust_config())
+        (folder / "root.json").write_text(json.dumps(office.store.trusted_root()))
+        (folder / "token").write_text(office.store.token(RENDERER))
+        self.who = ["--identity", RENDERER, "--issuer", office.store.issuer, "--trusted-root", "root.json"]
+
+    def run(self, *arguments: str, code: int = 0) -> str:
+        done = subprocess.run(
+            [sys.executable, "-m", "blueprint", *arguments],
+            cwd=self.folder,
+            env={**os.environ, "NO_COLOR": "1", "COLUMNS": "120"},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        said = done.stdout + done.stderr
+        assert "Traceback" not in said
+        assert "eyJ" not in said, "a token was repeated"
+        assert done.returncode == code, said
+        return said
+
+    def sign(self, *more: str) -> str:
+        return self.run("sign", "platform/rendered", "--trust-config", "trust.json", "--identity-token", "token", *more)
+
+    def verify(self, *more: str, code: int = 0) -> str:
+        return self.run("verify", "platform/rendered", *self.who, *more, code=code)
+
+
+@pytest.fixture(scope="module")
+def platform(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The smallest platform, rendered."""
+    folder = tmp_path_factory.mktemp("minimal") / "platform"
+    copy_example("minimal", folder)
+    assert not render_platform(folder, folder / "rendered").report.failed
+    return folder
+
+
+@pytest.fixture
+def shell(tmp_path: Path, office: Office, platform: Path) -> Shell:
+    return Shell(tmp_path, office, platform)
+
+
+def test_a_platform_is_signed_and_verified(shell: Shell) -> None:
+    signed = shell.sign()
+    assert "signed: 42 files" in signed
+    assert "sequence 1" in signed
+    verified = shell.verify("--cluster", "lab", "--max-age", "1h", "--rerender", "platform", "--log", "ledger")
+    assert RENDERER in verified
+    assert (shell.folder / "ledger/ledger.json").exists()
+    document = json.loads(shell.verify("-o", "json"))
+    assert document["holds"] is True
+    assert document["proven"]["signer"] == RENDERER
+    assert document["proven"]["log"]["index"] > 0
+    assert shell.run("render", "platform").endswith("up to date\n"), "signatures are no reason to render"
+
+
+def test_an_older_tree_is_refused_by_the_ledger(shell: Shell) -> None:
+    shell.sign("--sequence", "4")
+    older = {file: file.read_bytes() for file in (shell.folder / "platform/rendered/.attestations").iterdir()}
+    shell.sign()
+    assert "sequence 5" in shell.verify("--log", "ledger")
+    for file, data in older.items():
+        file.write_bytes(data)
+    assert "SIG110" in shell.verify("--log", "ledger", code=1)
+    assert "sequence 4" in shell.verify()
+
+
+def test_what_another_platform_renders_is_told(shell: Shell) -> None:
+    shell.sign()
+    copy_example("reference", shell.folder / "other")
+    assert "SIG209" in shell.verify("--rerender", "other", code=1)
+
+
+def test_findings_and_formats(shell: Shell) -> None:
+    shell.sign()
+    (shell.folder / "platform/rendered/lab/zz.yaml").write_text("kind: Pod\n")
+    assert "SIG203" in shell.verify(code=1)
+    document = json.loads(shell.verify("-o", "json", code=1))
+    assert document["holds"] is False
+    assert document["findings"][0]["name"] == "not-in-the-signed-list"
+    assert "SIG203" in shell.verify("-o", "sarif", code=1)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        ((), "nobody is named"),
+        (("--identity", RENDERER), "nobody is named"),
+        (("--issuer", "https://x.example.com"), "nobody is named"),
+        (("--identity", "*", "--issuer", "https://x.example.com"), "no exact identity"),
+        (("--identity", "", "--issuer", "https://x.example.com"), "no exact identity"),
+        (("--identity", "a", "--identity", "b", "--identity", "c", "--issuer", "d", "--issuer", "e"), "neither once"),
+        (("--identity", "a", "--issuer", "b", "--key", "k"), "exclude each other"),
+        (("--key", "root.json"), "no public key"),
+        (("--identity", "a", "--issuer", "b", "--trusted-root", "token"), "no trusted root"),
+        (("--identity", "a", "--issuer", "b", "--trusted-root", "nowhere"), "no such file"),
+        (("--identity", "a", "--issuer", "b", "--trusted-root", "root.json", "--max-age", "soon"), "no span of time"),
+        (("--identity", "a", "--issuer", "b", "--trusted-root", "root.json", "--rev", "HEAD"), "git"),
+    ],
+)
+def test_wrong_calls(shell: Shell, arguments: tuple[str, ...], says: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(shell.folder)
+    assert says in wrong("verify", "platform/rendered", *arguments)
+
+
+def test_wrong_signing(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(shell.folder)
+    assert "no rendered tree" in wrong("sign", "platform", "--trust-config", "trust.json")
+    given = ("--trust-config", "root.json", "--identity-token", "token")
+    assert "no client trust config" in wrong("sign", "platform/rendered", *given)
+    assert "no private key" in wrong("sign", "platform/rendered", "--key", "token")
+
+
+def wrong(*arguments: str) -> str:
+    """What a call says that is wrong usage; in this process, for it is quicker."""
+    result = CliRunner().invoke(app, arguments)
+    assert isinstance(result.exception, UsageError), result.output
+    assert "eyJ" not in result.exception.diagnostics(), "a token was repeated"
+    return result.exception.diagnostics()
+
+
+def test_another_signer(shell: Shell) -> None:
+    (shell.folder / "token").write_text(shell.office.store.token(MALLORY))
+    shell.sign()
+    assert "SIG104" in shell.verify(code=1)
+
+
+def test_no_secret_lies_in_what_was_written(shell: Shell) -> None:
+    """The token and private keys are nowhere in the tree, the ledger or the bundles."""
+    shell.sign()
+    shell.verify("--log", "ledger")
+    token = (shell.folder / "token").read_bytes().strip()
+    for file in (*(shell.folder / "platform").rglob("*"), *(shell.folder / "ledger").rglob("*")):
+        if file.is_file():
+            data = file.read_bytes()
+            assert token not in data
+            assert token.rpartition(b".")[2] not in data
+            assert b"PRIVATE KEY" not in data

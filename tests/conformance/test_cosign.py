@@ -1,0 +1,180 @@
+"""cosign and we agree: on what the other signed, on blobs, statements and images, and on every forgery of a bundle."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, PublicFormat
+from sigstore.models import Bundle
+from sigstore.verify import Verifier
+from sigstore.verify.policy import Identity as ExactIdentity
+
+from blueprint.attest import cosign as second
+from blueprint.attest import sign as signing
+from blueprint.attest.bundle import ByKey
+from blueprint.attest.filelist import as_dicts, canonical, of_folder
+from blueprint.attest.refusal import Refused
+from blueprint.attest.statement import PROVENANCE, RENDER, provenance_statement, render_statement
+from blueprint.attest.trust import Identity
+from blueprint.attest.verify import verify
+from tests.attest.conftest import foreign, office, signed_tree, tree  # noqa: F401 - fixtures
+from tests.attest.forgery import Scene
+from tests.attest.test_tampering import ROWS, forgers  # noqa: F401 - a fixture
+from tests.attest.world import RENDERER, Office, listing, rendered, write_tree
+from tests.conformance.conftest import program
+
+pytestmark = pytest.mark.conformance
+
+
+@dataclass
+class Cosign:
+    """cosign in a folder of its own, with the trusted root of one Sigstore, and without any of its own."""
+
+    folder: Path
+    office: Office
+
+    def run(self, *arguments: str | Path) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [str(program("cosign")), *map(str, arguments)],
+            cwd=self.folder,
+            env={"HOME": str(self.folder), "PATH": os.environ["PATH"], "COSIGN_PASSWORD": ""},
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+
+    def done(self, *arguments: str | Path) -> str:
+        result = self.run(*arguments)
+        assert result.returncode == 0, result.stderr
+        return result.stdout
+
+    @property
+    def trust(self) -> list[str]:
+        (self.folder / "root.json").write_text(json.dumps(self.office.store.trusted_root()))
+        return ["--trusted-root", "root.json"]
+
+    @property
+    def services(self) -> list[str]:
+        (self.folder / "services.json").write_text(json.dumps(self.office.store.signing_config()))
+        (self.folder / "token").write_text(self.office.store.token(RENDERER))
+        return [*self.trust, "--signing-config", "services.json", "--identity-token", "token", "-y"]
+
+    @property
+    def signer(self) -> list[str]:
+        return ["--certificate-identity", RENDERER, "--certificate-oidc-issuer", self.office.store.issuer]
+
+
+@pytest.fixture
+def cosign(tmp_path: Path, office: Office) -> Cosign:  # noqa: F811
+    return Cosign(tmp_path, office)
+
+
+@pytest.fixture
+def root_file(tmp_path: Path, office: Office) -> Path:  # noqa: F811
+    file = tmp_path / "trust.json"
+    file.write_text(office.store.trust_config())
+    return file
+
+
+def test_cosign_accepts_what_we_sign(
+    tree: Path,  # noqa: F811
+    office: Office,  # noqa: F811
+    root_file: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("PATH", f"{program('cosign').parent}:{os.environ['PATH']}")
+    before = len(office.store.requests)
+    second.agree(listing(tree), [Identity(RENDERER, office.store.issuer)], root_file)
+    assert len(office.store.requests) == before
+    with pytest.raises(Refused, match="cosign refuses"):
+        second.agree(listing(tree), [Identity(RENDERER, "https://elsewhere.example.com")], root_file)
+
+
+def test_cosign_accepts_our_keys(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    root = tmp_path / "rendered"
+    root.mkdir()
+    write_tree(root)
+    key = ec.generate_private_key(ec.SECP256R1())
+    public = tmp_path / "key.pub"
+    public.write_bytes(key.public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo))
+    signing.write(root, signing.sign(rendered(root), signing.WithKey(key)))
+    monkeypatch.setenv("PATH", f"{program('cosign').parent}:{os.environ['PATH']}")
+    second.agree(of_folder(root), (), None, public)
+    other = ec.generate_private_key(ec.SECP256R1()).public_key()
+    public.write_bytes(other.public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo))
+    with pytest.raises(Refused, match="cosign refuses"):
+        second.agree(of_folder(root), (), None, public)
+
+
+def test_we_accept_a_tree_that_cosign_signs(tmp_path: Path, cosign: Cosign, office: Office) -> None:  # noqa: F811
+    root = tmp_path / "rendered"
+    root.mkdir()
+    write_tree(root)
+    what = rendered(root)
+    (tmp_path / "rendered-tree").write_bytes(canonical(as_dicts(what.files)))
+    for statement, kind, name in (
+        (render_statement(what), RENDER, signing.RENDER_BUNDLE),
+        (provenance_statement(what, RENDERER), PROVENANCE, signing.PROVENANCE_BUNDLE),
+    ):
+        (tmp_path / "predicate.json").write_text(json.dumps(json.loads(statement)["predicate"]))
+        given = ["--predicate", "predicate.json", "--type", kind, "--bundle", name]
+        cosign.done("attest-blob", *cosign.services, *given, "rendered-tree")
+        signing.write(root, {name: (tmp_path / name).read_bytes()})
+    verdict = verify(listing(root), office.prover())
+    assert verdict.findings == ()
+    assert verdict.rendered == what
+
+
+def test_blobs_both_ways(cosign: Cosign, office: Office, tmp_path: Path) -> None:  # noqa: F811
+    blob = tmp_path / "blob"
+    blob.write_bytes(b"some bytes")
+    (tmp_path / "ours.json").write_bytes(office.blob(b"some bytes"))
+    cosign.done("verify-blob", *cosign.trust, *cosign.signer, "--bundle", "ours.json", blob)
+    cosign.done("sign-blob", *cosign.services, "--bundle", "theirs.json", blob)
+    bundle = Bundle.from_json((tmp_path / "theirs.json").read_bytes())
+    policy = ExactIdentity(identity=RENDERER, issuer=office.store.issuer)
+    Verifier(trusted_root=office.root).verify_artifact(b"some bytes", bundle, policy)
+    blob.write_bytes(b"other bytes")
+    assert cosign.run("verify-blob", *cosign.trust, *cosign.signer, "--bundle", "ours.json", blob).returncode != 0
+
+
+def test_our_own_key_verifies_what_cosign_signs_by_it(cosign: Cosign, tmp_path: Path) -> None:
+    key = ec.generate_private_key(ec.SECP256R1())
+    pem = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+    (tmp_path / "key.pem").write_bytes(pem)
+    cosign.done("import-key-pair", "--key", "key.pem", "-y")
+    cosign.done("signing-config", "create", "--out", "none.json")
+    (tmp_path / "rendered-tree").write_bytes(b"[]")
+    (tmp_path / "predicate.json").write_text("{}")
+    given = ["--predicate", "predicate.json", "--type", "https://example.com/x", "--bundle", "key.json"]
+    cosign.done(
+        "attest-blob", "--key", "import-cosign.key", "--signing-config", "none.json", "-y", *given, "rendered-tree"
+    )
+    proof = ByKey([key.public_key()]).prove((tmp_path / "key.json").read_bytes())
+    assert json.loads(proof.payload)["subject"][0]["name"] == "rendered-tree"
+
+
+CONCERNS_COSIGN = [row for row in ROWS if row.get("cosign")]
+
+
+@pytest.mark.parametrize("row", CONCERNS_COSIGN, ids=[row["attack"] for row in CONCERNS_COSIGN])
+def test_cosign_refuses_forgeries_too(
+    row: dict[str, Any],
+    tree: Path,  # noqa: F811
+    office: Office,  # noqa: F811
+    forgers: Any,  # noqa: F811
+    root_file: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    Scene(tree, forgers).run(dict(row["do"]))
+    monkeypatch.setenv("PATH", f"{program('cosign').parent}:{os.environ['PATH']}")
+    with pytest.raises(Refused, match="cosign refuses"):
+        second.agree(listing(tree), [Identity(RENDERER, office.store.issuer)], root_file)
