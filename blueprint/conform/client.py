@@ -8,13 +8,17 @@ from __future__ import annotations
 
 import copy
 import json
-from collections.abc import Mapping
+import math
+import time
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import quote, urlencode
 
 import urllib3
+
+from blueprint.errors import EnvironmentLacks
 
 JSON = "application/json"
 YAML = "application/yaml"
@@ -66,6 +70,10 @@ class Target:
             str(meta.get("namespace") or "default"),
             str(meta.get("name") or ""),
         )
+
+
+class NotAnswered(EnvironmentLacks):
+    """The server did not say, or did not do in time, what was waited for; the message says what."""
 
 
 class _Resource(NamedTuple):
@@ -154,9 +162,86 @@ class Client:
             return path
         return self.request("DELETE", path, query={"propagationPolicy": "Background", "gracePeriodSeconds": "0"})
 
+    def every(self, api_version: str, kind: str, namespace: str = "", *, labels: str = "") -> list[dict[str, Any]]:
+        """All objects of a kind, in one namespace or in all; none where the kind is not served.
+
+        Raises NotAnswered where the server refuses.
+        """
+        answer = self._listed(Target(api_version, kind, namespace), {"labelSelector": labels} if labels else {})
+        if not answer.ok and answer.status != 404:
+            raise NotAnswered(f"{kind}: {answer.message}")
+        items = answer.body.get("items") or []
+        return [{**item, "apiVersion": api_version, "kind": kind} for item in items]
+
+    def until(
+        self, target: Target, holds: Callable[[dict[str, Any]], bool], seconds: float, what: str
+    ) -> dict[str, Any]:
+        """Watch one object until `holds(body)`, where {} is an object that is not there; returns that body.
+
+        Raises NotAnswered when the seconds are over, saying `what` was waited for and what was there last.
+        """
+        deadline = time.monotonic() + seconds
+        body: dict[str, Any] = {}
+        while (left := deadline - time.monotonic()) > 0:
+            listed = self._listed(target, {"fieldSelector": f"metadata.name={target.name}"})
+            if not listed.ok:
+                raise NotAnswered(f"{what}: {listed.message}")
+            # Items of a list do not say their own kind.
+            body = next(({**item, **_typed(target)} for item in listed.body.get("items") or ()), {})
+            if holds(body):
+                return body
+            version = str(listed.body["metadata"]["resourceVersion"])
+            for event in self._events(target, version, left):
+                body = {} if event["type"] == "DELETED" else event["object"]
+                if event["type"] == "ERROR":
+                    break  # the version is too old: look again
+                if holds(body):
+                    return body
+        raise NotAnswered(f"waited {seconds:g} s for {what}; {target.kind} {target.name} is {_shown(body)}")
+
+    def patch(self, target: Target, change: Mapping[str, Any], *, part: str = "") -> Answer:
+        """Merge a change into an object, or into its subresource `part` such as `status`."""
+        path = self._path(target, named=True)
+        if isinstance(path, Answer):
+            return path
+        path = f"{path}/{part}" if part else path
+        return self.request("PATCH", path, json.dumps(change).encode(), content_type="application/merge-patch+json")
+
     def serves(self, api_version: str, kind: str) -> bool:
         """Whether the kind can be asked for now."""
         return self._resource(api_version, kind) is not None
+
+    def _listed(self, target: Target, query: Mapping[str, str]) -> Answer:
+        path = self._path(target, named=False, everywhere=not target.namespace)
+        return path if isinstance(path, Answer) else self.request("GET", path, query=query)
+
+    def _events(self, target: Target, version: str, seconds: float) -> Iterator[dict[str, Any]]:
+        """What happens to an object after a version of it, for at most `seconds`."""
+        path = self._path(target, named=False, everywhere=not target.namespace)
+        if isinstance(path, Answer):
+            return
+        query = {
+            "watch": "true",
+            "fieldSelector": f"metadata.name={target.name}",
+            "resourceVersion": version,
+            "timeoutSeconds": str(max(1, math.ceil(seconds))),
+        }
+        response = self._pool.request(
+            "GET",
+            f"{self.url}{path}?{urlencode(query)}",
+            headers=self._headers,
+            preload_content=False,
+            timeout=urllib3.Timeout(connect=_SECONDS, read=seconds + 2),
+        )
+        try:
+            rest = b""
+            for chunk in response.stream(65536):
+                *lines, rest = (rest + chunk).split(b"\n")
+                yield from (json.loads(line) for line in lines if line)
+        except urllib3.exceptions.HTTPError:
+            return  # the server went away, or said nothing for too long: the caller looks again
+        finally:
+            response.close()
 
     def _write(
         self,
@@ -175,13 +260,13 @@ class Client:
         content_type = APPLY if method == "PATCH" else JSON
         return self.request(method, path, json.dumps(body).encode("ascii"), content_type=content_type, query=options)
 
-    def _path(self, target: Target, *, named: bool) -> str | Answer:
+    def _path(self, target: Target, *, named: bool, everywhere: bool = False) -> str | Answer:
         resource = self._resource(target.api_version, target.kind)
         if resource is None:
             message = f'no matches for kind "{target.kind}" in version "{target.api_version}"'
             return Answer(404, {"kind": "Status", "reason": "NotFound", "message": message})
         parts = [_root(target.api_version)]
-        if resource.namespaced:
+        if resource.namespaced and not everywhere:
             parts.append(f"namespaces/{quote(target.namespace, safe='')}")
         parts.append(resource.plural)
         if named:
@@ -196,6 +281,22 @@ class Client:
             known = {r["kind"]: _Resource(r["name"], r["namespaced"]) for r in listed if "/" not in r["name"]}
             self._served[api_version] = known
         return known.get(kind)
+
+
+def _typed(target: Target) -> dict[str, Any]:
+    return {"apiVersion": target.api_version, "kind": target.kind}
+
+
+def _shown(body: Mapping[str, Any]) -> str:
+    """What is there, short: conditions or the whole status."""
+    if not body:
+        return "not there"
+    status = body.get("status") or {}
+    conditions = [
+        f"{c.get('type')}={c.get('status')} {c.get('reason', '')}: {c.get('message', '')}"
+        for c in status.get("conditions") or ()
+    ]
+    return ("; ".join(conditions) or json.dumps(status))[:600]
 
 
 def _root(api_version: str) -> str:

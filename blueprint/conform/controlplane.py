@@ -26,20 +26,29 @@ from blueprint.conform.crds import load
 from blueprint.conform.daemon import Daemon, NotReady, free_ports
 from blueprint.conform.keys import ec_private_key
 
-_CONNECTIONS = 8
+_CONNECTIONS = 32
 
 
 class ControlPlane:
     """One etcd and one kube-apiserver; `client` is there once it is entered.
 
     `folder` keeps data, logs and pid files and stays afterwards; without one it is temporary. `flags` are added to
-    those of kube-apiserver. `seconds` bounds each single wait. Raises EnvironmentLacks when a program is missing,
-    NotReady with the end of its log when one does not start.
+    those of kube-apiserver, `users` (name → groups) get a kubeconfig each, and their name stands in the audit log.
+    `seconds` bounds each single wait. Raises EnvironmentLacks when a program is missing, NotReady with the end of its
+    log when one does not start.
     """
 
-    def __init__(self, folder: Path | None = None, *, flags: Sequence[str] = (), seconds: float = 90) -> None:
+    def __init__(
+        self,
+        folder: Path | None = None,
+        *,
+        flags: Sequence[str] = (),
+        users: Mapping[str, Sequence[str]] | None = None,
+        seconds: float = 90,
+    ) -> None:
         self._given = folder
         self._flags = flags
+        self._users = users or {}
         self._seconds = seconds
         self._daemons: list[Daemon] = []
         self.version = ""
@@ -92,7 +101,11 @@ class ControlPlane:
         data, peer, secure = free_ports(3)
         token = secrets.token_hex(16)
         key, tokens, certificates = (self.folder / name for name in ("sa.key", "tokens.csv", "certificates"))
-        for file, content in ((key, ec_private_key()), (tokens, f'{token},admin,admin,"system:masters"\n')):
+        self.account_key = key
+        others = {user: secrets.token_hex(16) for user in self._users}
+        rows = [(token, "admin", ["system:masters"]), *((others[user], user, self._users[user]) for user in others)]
+        listed = "".join(f'{secret},{user},{user},"{",".join(groups)}"\n' for secret, user, groups in rows)
+        for file, content in ((key, ec_private_key()), (tokens, listed)):
             file.touch(mode=0o600)
             file.write_text(content, "ascii")
         self._daemons.append(Daemon("etcd", _etcd(etcd, self.folder / "etcd", data, peer), self.folder))
@@ -119,9 +132,17 @@ class ControlPlane:
         self.client = Client(self.url, token=token, ca=certificates / "apiserver.crt", connections=_CONNECTIONS)
         self._daemons[-1].wait("/readyz", self._ready, self._seconds)
         self.version = str(self.client.request("GET", "/version").body.get("gitVersion", ""))
-        self.kubeconfig = self.folder / "kubeconfig"
-        self.kubeconfig.touch(mode=0o600)
-        self.kubeconfig.write_text(_kubeconfig(self.url, token, certificates / "apiserver.crt"), "utf-8")
+        authority = certificates / "apiserver.crt"
+        self.kubeconfig = self._configured("kubeconfig", token, authority)
+        self.kubeconfigs = {
+            user: self._configured(f"kubeconfig-{user.rpartition(':')[2]}", others[user], authority) for user in others
+        }
+
+    def _configured(self, name: str, token: str, authority: Path) -> Path:
+        file = self.folder / name
+        file.touch(mode=0o600)
+        file.write_text(_kubeconfig(self.url, token, authority), "utf-8")
+        return file
 
     def _ready(self) -> bool:
         """Whether /readyz and the first namespace answer; a dead etcd is said at once."""

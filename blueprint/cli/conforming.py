@@ -1,0 +1,100 @@
+"""The verb that proves a platform on running controllers: `conform`."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from blueprint.cli.app import Format, Output, app
+from blueprint.errors import UsageError
+
+if TYPE_CHECKING:
+    from blueprint.conform.run import Outcome
+
+
+@app.command()
+def conform(
+    path: Annotated[
+        Path, typer.Argument(help="The platform: a folder with clusters/ apps/ policies/ argocd/.")
+    ] = Path(),
+    suite: Annotated[
+        list[str] | None, typer.Option("--suite", metavar="NAME", help="Only this suite; may be given several times.")
+    ] = None,
+    cluster: Annotated[
+        str, typer.Option("--cluster", help="Which cluster of the platform [default: the production one].")
+    ] = "",
+    out: Annotated[
+        Path | None, typer.Option("--out", metavar="DIR", help="Leave the evidence here: JUnit, log, objects, digests.")
+    ] = None,
+    faults: Annotated[
+        bool, typer.Option("--faults", help="Seed a fault into the tree for each suite; each must turn it red.")
+    ] = False,
+    verify: Annotated[
+        Path | None, typer.Option("--verify", metavar="DIR", help="Check evidence of an earlier run, offline.")
+    ] = None,
+    output: Format = Output.TEXT,
+) -> None:
+    """Prove a rendered cluster on real controllers, run as processes of this machine."""
+    if output not in (Output.TEXT, Output.JSON):
+        raise UsageError(f"a run cannot be written as {output}", hint="use -o text or -o json; --out leaves JUnit")
+    if verify is not None:
+        _verified(verify, output)
+    from blueprint.conform.run import chosen, prove, run
+    from blueprint.conform.tree import rendered
+    from blueprint.report import json
+
+    suites = chosen(suite or ())
+    tree = rendered(path, cluster)
+    outcome = (prove if faults else run)(tree, suites, _progress)
+    if out is not None:
+        outcome.write(out)
+    if output is Output.JSON:
+        print(json.dump(outcome.summary()), end="")
+    else:
+        print(_table(outcome, out), end="")
+    raise typer.Exit(1 if outcome.failed else 3 if outcome.skipped and suite else 0)
+
+
+def _progress(text: str) -> None:
+    """What happens, for whoever waits: not part of the output."""
+    print(text, file=sys.stderr, flush=True)
+
+
+def _verified(folder: Path, output: Output) -> None:
+    """Check the evidence, say what is wrong, and end."""
+    from blueprint.cli.app import write_json
+    from blueprint.conform.evidence import verify
+    from blueprint.finding import Report
+    from blueprint.report import Totals
+
+    report = Report.of(verify(folder))
+    if output is Output.JSON:
+        write_json(report, Totals())
+    else:
+        for finding in report.findings:
+            print(f"{finding.code} {finding.source}: {finding.message}")
+        print(f"{folder}: {'not ' if report.failed else ''}whole, and every case passed" if not report.failed else "")
+    raise typer.Exit(1 if report.failed else 0)
+
+
+def _table(outcome: Outcome, out: Path | None) -> str:
+    """Suite, cases, negatives, passed, seconds; then faults, what was left out, and where the evidence lies."""
+    rows = [("SUITE", "CASES", "NEGATIVE", "PASSED", "SECONDS")]
+    rows += [(name, str(n), str(bad), str(good), f"{s:.1f}") for name, n, bad, good, s in outcome.rows()]
+    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
+    lines = []
+    if outcome.record.cases:
+        lines += [
+            "  ".join(c.ljust(w) if i == 0 else c.rjust(w) for i, (c, w) in enumerate(zip(row, widths, strict=True)))
+            for row in rows
+        ]
+    lines += [f"fault noticed: {name}" if red else f"FAULT NOT NOTICED: {name}" for name, red in outcome.faults.items()]
+    lines += [f"skipped {name}: {why}" for name, why in outcome.skipped.items()]
+    failed = sum(not case.passed for case in outcome.record.cases)
+    lines.append(f"{outcome.tree}: {len(outcome.record.cases)} cases, {failed} failed, {outcome.seconds} s")
+    if out is not None:
+        lines.append(f"evidence: {out}")
+    return "\n".join(lines) + "\n"

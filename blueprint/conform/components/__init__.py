@@ -1,0 +1,1 @@
+"""The programs that run beside the API server, one small description each."""

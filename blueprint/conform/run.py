@@ -1,0 +1,284 @@
+"""Run suites on one cluster, in order, and say what came of it."""
+
+from __future__ import annotations
+
+import hashlib
+import platform
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from blueprint import __version__
+from blueprint.conform import evidence, modules, programs
+from blueprint.conform.component import Component
+from blueprint.conform.components.core import CORE
+from blueprint.conform.isolate import isolate
+from blueprint.conform.local import LocalCluster
+from blueprint.conform.stage import Case, Record, Stage, Suite
+from blueprint.conform.suites import ALL
+from blueprint.conform.tree import Tree
+from blueprint.errors import EnvironmentLacks, UsageError
+from blueprint.render.emit import emit
+
+Say = Callable[[str], None]
+
+_FAULT_PATIENCE = 10.0
+"""Seconds that one thing may take under a fault: it is to fail, and a run of all faults must not take minutes."""
+
+
+@dataclass(slots=True)
+class Outcome:
+    """What a run came to. `skipped` names suites that could not run and why; `components` what ran, with digests."""
+
+    tree: str
+    digest: str
+    record: Record = field(default_factory=Record)
+    skipped: dict[str, str] = field(default_factory=dict)
+    components: dict[str, dict[str, str]] = field(default_factory=dict)
+    marks: dict[str, float] = field(default_factory=dict)
+    logs: dict[str, bytes] = field(default_factory=dict)
+    faults: dict[str, bool] = field(default_factory=dict)
+    isolated: str = ""
+    seconds: float = 0.0
+
+    @property
+    def failed(self) -> bool:
+        """Whether a case failed, or a seeded fault was not noticed."""
+        return any(not case.passed for case in self.record.cases) or not all(self.faults.values())
+
+    def rows(self) -> Iterator[tuple[str, int, int, int, float]]:
+        """For each suite: its name, cases, negative ones among them, those that passed, seconds."""
+        for name in dict.fromkeys(case.suite for case in self.record.cases):
+            own = [case for case in self.record.cases if case.suite == name]
+            negative, passed = sum(case.negative for case in own), sum(case.passed for case in own)
+            yield name, len(own), negative, passed, round(sum(case.seconds for case in own), 1)
+
+    def summary(self) -> dict[str, Any]:
+        """The stable document of `-o json` and of the evidence."""
+        return {
+            "blueprint": __version__,
+            "cluster": self.tree,
+            "tree": self.digest,
+            "on": "local",
+            "isolated": not self.isolated,
+            "machine": f"{platform.system()} {platform.machine()}",
+            "seconds": self.seconds,
+            "start": self.marks,
+            "components": self.components,
+            "suites": [
+                dict(zip(("suite", "cases", "negative", "passed", "seconds"), row, strict=True)) for row in self.rows()
+            ],
+            "skipped": self.skipped,
+            "faults": self.faults,
+            "cases": [asdict(case) for case in self.record.cases],
+        }
+
+    def write(self, folder: Path) -> None:
+        """Leave the evidence: raises UsageError where the folder holds other files."""
+        files = {evidence.JUNIT: evidence.junit(self.record.cases), "run.log": self._log().encode()}
+        files |= {f"objects/{name}": text.encode() for name, text in self.record.objects.items()}
+        files |= {f"logs/{name}": content for name, content in self.logs.items()}
+        evidence.write(folder, self.summary(), files)
+
+    def _log(self) -> str:
+        lines = [line(case) for case in self.record.cases]
+        lines += [f"skipped {name}: {why}" for name, why in self.skipped.items()]
+        return "\n".join([*lines, ""])
+
+
+def line(case: Case) -> str:
+    """One case in one line."""
+    mark = "ok  " if case.passed else "FAIL"
+    return f"{mark} {case.suite}: {'must not: ' if case.negative else ''}{case.name} [{case.seconds} s] {case.said}"
+
+
+def chosen(names: Sequence[str]) -> list[Suite]:
+    """The suites of these names, in their order; all of them for none. Raises UsageError for an unknown name."""
+    known = {suite.name: suite for suite in ALL}
+    if unknown := [name for name in names if name not in known]:
+        raise UsageError(f"no suite is called {', '.join(unknown)}", hint=f"suites: {', '.join(known)}")
+    return [suite for suite in ALL if not names or suite.name in names]
+
+
+def run(tree: Tree, suites: Sequence[Suite], say: Say) -> Outcome:
+    """Run the suites on a cluster of processes; the first one, which lays the platform, always runs before the others.
+
+    A suite whose programs are missing is skipped, and the outcome says so. Raises EnvironmentLacks where not even the
+    control plane can run.
+    """
+    started = time.monotonic()
+    outcome = Outcome(tree.name, _digest(tree))
+    ready = _equipped(suites, outcome)
+    if any(not suite.bare for suite in ready) and ALL[0] not in ready:
+        ready = [ALL[0], *ready]
+    modules.tools()
+    if any(not suite.bare for suite in ready):
+        outcome.isolated = isolate()
+        if outcome.isolated:
+            say(f"not isolated: {outcome.isolated}; everything listens on loopback ports that are free now")
+        with tempfile.TemporaryDirectory(prefix="blueprint-conform-") as folder:
+            _on_cluster(tree, ready, outcome, Path(folder), say, patience=60.0)
+    else:
+        _perform([(suite, tree) for suite in ready], outcome, None, say, patience=60.0)
+    outcome.seconds = round(time.monotonic() - started, 1)
+    return outcome
+
+
+def prove(tree: Tree, suites: Sequence[Suite], say: Say) -> Outcome:
+    """Seed each fault of each suite, one after the other on a fresh cluster: every one must turn its suite red."""
+    started = time.monotonic()
+    outcome = Outcome(tree.name, _digest(tree))
+    ready = _equipped(suites, outcome)
+    outcome.isolated = isolate()
+    for suite in ready:
+        for fault in suite.faults:
+            seeded = fault.seed(tree)
+            trial = Outcome(tree.name, outcome.digest)
+            with tempfile.TemporaryDirectory(prefix="blueprint-conform-") as folder:
+                if suite.bare:
+                    _perform([(suite, seeded)], trial, None, _silent, patience=_FAULT_PATIENCE)
+                else:
+                    first = [] if suite is ALL[0] else [ALL[0]]
+                    _on_cluster(seeded, [*first, suite], trial, Path(folder), _silent, patience=_FAULT_PATIENCE)
+            red = [case for case in trial.record.cases if case.suite == suite.name and not case.passed]
+            outcome.faults[f"{suite.name}: {fault.name}"] = bool(red)
+            said = f"red: {red[0].name}: {red[0].said[:160]}" if red else "NOT NOTICED"
+            say(f"fault {suite.name}: {fault.name} → {said}")
+            outcome.components |= trial.components
+    outcome.seconds = round(time.monotonic() - started, 1)
+    return outcome
+
+
+def _silent(_: str) -> None:
+    """Says nothing."""
+
+
+def _equipped(suites: Sequence[Suite], outcome: Outcome) -> list[Suite]:
+    ready = []
+    for suite in suites:
+        try:
+            for component in (*suite.needs, *suite.starts):
+                programs.find(component.program)
+            for name in suite.programs:
+                programs.find(name)
+        except EnvironmentLacks as error:
+            outcome.skipped[suite.name] = f"{error.message} ({error.hint})"
+        else:
+            ready.append(suite)
+    return ready
+
+
+def _on_cluster(
+    tree: Tree, suites: Sequence[Suite], outcome: Outcome, folder: Path, say: Say, *, patience: float
+) -> None:
+    needed = list({c.name: c for suite in suites for c in suite.needs}.values())
+    wanted = [*needed, *(c for c in _optional(suites) if c.name not in {n.name for n in needed})]
+    later = list({c.name: c for suite in suites for c in suite.starts}.values())
+    policy = next((text for path, text in tree.plain.items() if path.endswith("/audit-policy.yaml")), "")
+    flags = []
+    if policy:
+        (folder / "audit-policy.yaml").write_text(policy, "utf-8")
+        flags = [f"--audit-policy-file={folder / 'audit-policy.yaml'}", f"--audit-log-path={folder / 'audit.log'}"]
+    served = _kinds(tree)
+    crds = [crd for module, folders in _SHIPPED for crd in modules.crds(module, "crds", folders, served)]
+    cluster = LocalCluster(
+        [*tree.bodies],
+        wanted,
+        folder=folder,
+        later=later,
+        flags=flags,
+        crds=crds,
+        isolated=not outcome.isolated,
+    )
+    with cluster:
+        outcome.marks = dict(cluster.figures.marks)
+        took = outcome.marks.get("controllers", 0)
+        say(f"cluster of {len(list(cluster.pid_files))} processes after {took} s")
+        _note(outcome, (*CORE, *wanted, *later))
+        _perform([(suite, tree) for suite in suites], outcome, cluster, say, patience=patience)
+    outcome.logs = {file.name: _end(file) for file in sorted(folder.glob("*.log"))}
+
+
+def _perform(
+    work: Sequence[tuple[Suite, Tree]],
+    outcome: Outcome,
+    cluster: LocalCluster | None,
+    say: Say,
+    *,
+    patience: float,
+) -> None:
+    for suite, tree in work:
+        before = len(outcome.record.cases)
+        with tempfile.TemporaryDirectory(prefix=f"blueprint-{suite.name}-") as folder:
+            stage = Stage(suite.name, tree, cluster, outcome.record, Path(folder), patience)
+            with stage.case("the suite runs to its end"):
+                suite.run(stage)
+        for case in outcome.record.cases[before:]:
+            if not case.passed:
+                say(line(case))
+        own = outcome.record.cases[before:]
+        say(f"{suite.name}: {sum(case.passed for case in own)} of {len(own)} cases")
+
+
+def _kinds(tree: Tree) -> set[tuple[str, str]]:
+    return {(m.ref.group, m.kind) for m in tree.manifests}
+
+
+def _optional(suites: Sequence[Suite]) -> list[Component]:
+    """Components that a suite uses where they are built, and plays where they are not."""
+    found = []
+    for component in {c.name: c for suite in suites for c in suite.uses}.values():
+        try:
+            programs.find(component.program)
+        except EnvironmentLacks:
+            continue
+        found.append(component)
+    return found
+
+
+def _note(outcome: Outcome, components: Sequence[Component]) -> None:
+    names = ["etcd", "kube-apiserver", *dict.fromkeys(component.program for component in components)]
+    for name in names:
+        found = programs.find(name)
+        outcome.components[name] = {"version": found.version, "sha256": evidence.digest(found.path.resolve())}
+
+
+def _digest(tree: Tree) -> str:
+    """One digest of all objects, in their order."""
+    text = "---\n".join(emit(body) for body in tree.bodies)
+    return f"sha256:{hashlib.sha256(text.encode()).hexdigest()}"
+
+
+_LOG = 400_000
+
+
+def _end(file: Path) -> bytes:
+    """The end of a log: enough to see what happened, not enough to fill a disk."""
+    with file.open("rb") as log:
+        log.seek(max(0, file.stat().st_size - _LOG))
+        return log.read()
+
+
+#: Where the CustomResourceDefinitions of the tree's kinds come from, as scripts/schemas.toml says it for the pack.
+_SHIPPED: tuple[tuple[str, tuple[str, ...]], ...] = (
+    ("sigs.k8s.io/kueue", ("config/components/crd/bases",)),
+    ("sigs.k8s.io/jobset", ("config/components/crd/bases",)),
+    ("sigs.k8s.io/lws", ("config/crd/bases",)),
+    ("github.com/kubeflow/training-operator", ("manifests/base/crds",)),
+    ("github.com/kubeflow/trainer/v2", ("manifests/base/crds",)),
+    ("github.com/argoproj/argo-rollouts", ("manifests/crds",)),
+    ("github.com/argoproj/argo-cd/v3", ("manifests/crds",)),
+    ("github.com/kyverno/kyverno", ("config/crds/policies.kyverno.io",)),
+    ("github.com/open-policy-agent/gatekeeper/v3", ("charts/gatekeeper/crds",)),
+    ("github.com/kedacore/keda/v2", ("config/crd/bases",)),
+    ("github.com/vmware-tanzu/velero", ("config/crd/v1/bases", "config/crd/v2alpha1/bases")),
+    ("github.com/prometheus-operator/prometheus-operator", ("example/prometheus-operator-crd",)),
+    ("istio.io/api", ("kubernetes",)),
+    ("github.com/cilium/cilium", ("pkg/k8s/apis/cilium.io/client/crds/v2",)),
+    ("sigs.k8s.io/gateway-api", ("config/crd/standard",)),
+    ("sigs.k8s.io/gateway-api-inference-extension", ("config/crd/bases",)),
+    ("github.com/kubernetes-csi/external-snapshotter/client/v8", ("config/crd",)),
+)
