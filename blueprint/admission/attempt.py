@@ -44,7 +44,7 @@ class Scheduler:
         found = self._attempt(workload, queue, tried, created, None)
         if found.assignment.mode is not Mode.FIT and not found.targets and self._shrinks(workload):
             found = self._fewer(workload, queue, tried, created) or found
-        if found.assignment.mode is Mode.PREEMPT:
+        if found.assignment.mode is Mode.PREEMPT and (found.targets or queue.spec.policies.within_cohort != "Any"):
             self._reserve_nodes(queue, found)
         return found
 

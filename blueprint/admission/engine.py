@@ -7,6 +7,7 @@ An eviction ends with the cycle that asks for it, as if the job were gone at onc
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
@@ -28,6 +29,8 @@ from blueprint.objects import Manifest
 
 #: Two queues that preempt each other in turn would go on for ever, as they do in a cluster.
 _MOST_CYCLES = 200
+#: Under this policy an older workload may preempt where one like it may not.
+_BY_AGE = "LowerOrNewerEqualPriority"
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,8 +85,7 @@ class Engine:
         self.clock = 0.0
         self.events: list[Event] = []
         self.restless = False
-        self._changes: dict[QuotaNode | Topology, int] = {}
-        self._known: dict[str, tuple[Version, Attempt]] = {}
+        self._prints: dict[QuotaNode | Topology, int] = {}
 
     def submit(self, workload: Workload, queue: Queue, created: float) -> None:
         """Let a workload arrive."""
@@ -122,17 +124,27 @@ class Engine:
             yield from line.waiting()
 
     def _version(self, queue: Queue) -> Version:
-        """Of all that a decision in this queue depends on."""
-        return tuple(self._changes.get(part, 0) for part in _parts(queue))
+        """Of all that a decision in this queue depends on: what runs in its tree of cohorts, and on its nodes."""
+        return tuple(self._prints.get(part, 0) for part in _parts(queue))
 
-    def _changed(self, queue: Queue) -> None:
-        for part in _parts(queue):
-            self._changes[part] = self._changes.get(part, 0) + 1
+    def _changed(self, waiting: Waiting, workload: Running, sign: int) -> None:
+        """Note that a workload runs, or with -1 runs no more; the like in the same place leaves the same mark."""
+        asked = waiting.workload
+        mark = (
+            workload.queue,
+            asked.alike or asked.key,
+            asked.priority,
+            sorted(workload.usage.items()),
+            [n.spread for n in workload.nodes],
+        )
+        print_ = sign * int.from_bytes(hashlib.blake2b(repr(mark).encode(), digest_size=16).digest())
+        for part in _parts(waiting.queue):
+            self._prints[part] = self._prints.get(part, 0) + print_
 
     def _give_back(self, waiting: Waiting, ended: Running) -> None:
         """Free what a workload used. What is parked hears of it only later, in a batch (pkg/cache/queue requeuer)."""
         self.state.stop(ended)
-        self._changed(waiting.queue)
+        self._changed(waiting, ended, -1)
         self.due.add(waiting.queue.node.root())
         for entry in self.lines[waiting.queue.name].ready():
             entry.tried = ()
@@ -174,16 +186,13 @@ class Engine:
         return any(lively) or any(entry.admitted for entry in entries) or bool(gone)
 
     def _look(self, waiting: Waiting) -> Attempt:
-        """What the scheduler finds for a head; what it found before where nothing has changed since."""
-        version, key = self._version(waiting.queue), waiting.workload.key
-        known = self._known.get(key)
-        if known is not None and known[0] == version and not waiting.tried:
-            return known[1]
+        """What the scheduler finds for a head; of one that found nothing when all was as now, what it found then."""
+        group, version = self.lines[waiting.queue.name].groups[waiting.group], self._version(waiting.queue)
+        if not waiting.tried and (known := group.refused.get(version)) is not None:
+            return known
         found = self.scheduler.attempt(waiting.workload, waiting.queue, waiting.tried, waiting.created)
-        self._known.pop(key, None)
-        stuck = found.assignment.mode is not Mode.FIT and not found.targets and not pending(found.assignment.tried)
-        if waiting.queue.spec.strict and stuck:
-            self._known[key] = version, found  # it stays the head, and is looked at in every cycle
+        if _final(found) and not waiting.tried and waiting.queue.spec.policies.within_queue != _BY_AGE:
+            group.refuse(version, found)
         return found
 
     def _process(self, entry: Entry, gone: dict[str, _Eviction], assumed: list[Entry]) -> None:
@@ -250,8 +259,7 @@ class Engine:
         waiting = entry.waiting
         started = self._running(entry)
         self.state.start(started)
-        self._changed(waiting.queue)
-        self._known.pop(started.key, None)
+        self._changed(waiting, started, 1)
         self.running[started.key] = (waiting, started)
         line = self.lines[waiting.queue.name]
         if line.sticky == started.key:
@@ -298,6 +306,11 @@ class Engine:
             by_nominal = settings.gate("FairSharingPrioritizeNonBorrowing")
             return Tournament(self.state, entries, by_nominal=by_nominal).turns()
         return sorted(entries, key=lambda e: (e.attempt.assignment.borrowing, *e.waiting.order))
+
+
+def _final(found: Attempt) -> bool:
+    """Whether looking again brings nothing as long as nothing changes."""
+    return found.assignment.mode is not Mode.FIT and not found.targets and not pending(found.assignment.tried)
 
 
 def _parts(queue: Queue) -> tuple[QuotaNode | Topology, ...]:

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from blueprint.admission.amounts import FlavorResource
+from blueprint.admission.attempt import Attempt
 from blueprint.admission.demand import Workload
 from blueprint.admission.flavors import Tried
 from blueprint.admission.reasons import Kind, Reason
@@ -22,7 +23,9 @@ Order = tuple[int, float, str]
 """Sorts a queue: higher priority first, then the older one."""
 
 Version = tuple[int, ...]
-"""Counts the changes of what a queue's decisions depend on: its tree of quotas and its nodes."""
+"""A fingerprint of what a queue's decisions depend on: what runs in its tree of cohorts, and what on its nodes."""
+
+_MOST_REFUSALS = 256
 
 
 @dataclass(slots=True, eq=False)
@@ -56,6 +59,7 @@ class Alike:
 
     `asleep` is the version at which the last one found no room, None while the group is looked at in turn. `lacks` is
     what there was too little of then, `placeless` the flavors with enough of everything but no place for it on nodes.
+    `refused` are looks that found nothing, by the version of then.
     """
 
     members: list[Waiting] = field(default_factory=list)
@@ -63,6 +67,7 @@ class Alike:
     asleep: Version | None = None
     lacks: tuple[FlavorResource, ...] = ()
     placeless: tuple[str, ...] = ()
+    refused: dict[Version, Attempt] = field(default_factory=dict)
 
     def __lt__(self, _: Alike) -> bool:
         return False  # two places of one workload in the heap, of which one is stale
@@ -76,6 +81,12 @@ class Alike:
     def fresh(self) -> bool:
         """Whether somebody has not been looked at."""
         return self.looked < len(self.members)
+
+    def refuse(self, version: Version, found: Attempt) -> None:
+        """Keep a look that found nothing."""
+        if len(self.refused) >= _MOST_REFUSALS:
+            self.refused.clear()
+        self.refused[version] = found
 
     def note(self, reasons: Iterable[Reason]) -> None:
         """Keep of the reasons of a refusal what there was too little of."""

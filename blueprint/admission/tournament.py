@@ -49,7 +49,9 @@ class Tournament:
         """Entries in order; shares are worked out anew after each, since it may have been admitted."""
         while self.left:
             node = min(self.left, key=lambda each: self.left[each].waiting.order)
-            winner = self.left[node] if node.parent is None else self._winner(node.root(), self._shares(node.root()))
+            root = node.root()
+            alone = sum(other.root() is root for other in self.left) == 1
+            winner = self.left[node] if alone else self._winner(root, self._shares(root))
             assert winner is not None  # noqa: S101 - `node` itself takes part
             del self.left[winner.waiting.queue.node]
             yield winner
