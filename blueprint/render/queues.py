@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from fractions import Fraction
 
-from blueprint.quantity import parse_quantity
+from blueprint.quantity import Form, format_quantity, read_quantity
 from blueprint.render.emit import emit
 from blueprint.render.names import name
 from blueprint.render.plan import Item
@@ -156,27 +157,30 @@ def _amount(resource: str, rows: list[tuple[NodePool, Quota]]) -> Amount:
 def _proportional(resource: str, rows: list[tuple[NodePool, Quota]]) -> Amount:
     """CPU or memory that follows the GPUs; without limit as soon as one of the GPU amounts is."""
 
-    def part(pool: NodePool, gpus: int) -> int:
+    def part(pool: NodePool, gpus: int) -> Fraction:
         amount = share(pool, gpus)
-        return amount.cpu if resource == "cpu" else amount.memory
+        return Fraction(amount.cpu) if resource == "cpu" else Fraction(amount.memory * 2**30)
 
-    def total(gpus: list[tuple[NodePool, int | None]]) -> str | None:
-        parts = [None if count is None else part(pool, count) for pool, count in gpus]
-        known = [p for p in parts if p is not None]
-        return None if len(known) < len(parts) else unit(sum(known))
+    def total(gpus: list[tuple[NodePool, int | None]]) -> Fraction | None:
+        parts = [part(pool, count) for pool, count in gpus if count is not None]
+        return None if len(parts) < len(gpus) else sum(parts, Fraction(0))
 
-    def unit(amount: int) -> str:
-        return str(amount) if resource == "cpu" else f"{amount}Gi"
+    written = [quota.cpu if resource == "cpu" else quota.memory for _, quota in rows]
+    own = [read_quantity(text) if text is not None else None for text in written]
+    # The team's own words decide the suffix, so that 64G stays 64G; shares of memory are whole Gi.
+    decimal = resource == "cpu" or all(amount is not None and amount.form is not Form.BINARY for amount in own)
+    form = Form.DECIMAL if decimal else Form.BINARY
 
-    nominal = 0
-    for pool, quota in rows:
-        own = quota.cpu if resource == "cpu" else quota.memory
-        scale = 1 if resource == "cpu" else 2**30
-        nominal += int(parse_quantity(own) / scale) if own is not None else part(pool, quota.gpus)
-    lend = total([(pool, quota.lend) for pool, quota in rows])
-    if lend is not None and parse_quantity(lend) > parse_quantity(unit(nominal)):
-        lend = unit(nominal)
-    return Amount(resource, unit(nominal), total([(pool, quota.borrow) for pool, quota in rows]), lend)
+    def text(amount: Fraction | None) -> str | None:
+        return None if amount is None else format_quantity(amount, form)
+
+    nominal = sum(
+        (amount.value if amount else part(pool, quota.gpus) for amount, (pool, quota) in zip(own, rows, strict=True)),
+        Fraction(0),
+    )
+    lend, borrow = (total([(pool, getattr(quota, field)) for pool, quota in rows]) for field in ("lend", "borrow"))
+    lend = lend if lend is None else min(lend, nominal)
+    return Amount(resource, format_quantity(nominal, form), text(borrow), text(lend))
 
 
 def _text(amount: int | None) -> str | None:

@@ -30,6 +30,7 @@ def machines(platform: Platform) -> Iterator[Finding]:
         yield from bad or _no_quota(wish, on, teams)
     for document in platform.training_jobs:
         yield from _placement(document, clusters)
+    yield from _of_the_platform(platform, clusters)
     yield from _counted_twice(platform, clusters)
     yield from _promised(platform, clusters)
     yield from _components(platform, clusters)
@@ -173,6 +174,21 @@ def _unit(cluster: Document[Cluster], pool_name: str, profile: str | None) -> st
     pool = _pool(cluster, pool_name, "gpus")
     mig = pool.gpus.mig if pool and pool.gpus else None
     return None if mig and mig.strategy == "single" else profile
+
+
+def _of_the_platform(platform: Platform, clusters: dict[str, Document[Cluster]]) -> Iterator[Finding]:
+    """SPC221: pools for what the platform itself runs, where tenants have no place."""
+    for team in platform.teams:
+        for index, quota in enumerate(team.model.spec.quotas):
+            path = f"spec.quotas[{index}].pool"
+            on = clusters.get(quota.cluster)
+            pool = _pool(on, quota.pool, "purpose") if on and team.knows(path) else None
+            # That there are no GPUs where some are asked for is said already.
+            if pool and pool.purpose == "system" and (pool.gpus or not quota.gpus):
+                message = f"pool {pool.name} on {quota.cluster} is for the platform itself: its purpose is system"
+                fix = "choose another pool, or give this one the purpose shared"
+                at, sure = team.locate(path), Confidence.LIKELY
+                yield Finding("SPC221", message, at, Severity.WARNING, sure, path=path, fix=fix)
 
 
 def _counted_twice(platform: Platform, clusters: dict[str, Document[Cluster]]) -> Iterator[Finding]:

@@ -116,6 +116,19 @@ class TrainingJobSpec(Model):
         return self
 
     @model_validator(mode="after")
+    def _saves_in_one_place(self) -> TrainingJobSpec:
+        # The claim is mounted at `checkpoint.path`: a run that saves elsewhere loses what it saved with its pod.
+        follows = self.checkpoint and {
+            "CHECKPOINT_DIR": ("path", self.checkpoint.path),
+            "CHECKPOINT_EVERY_STEPS": ("everySteps", str(self.checkpoint.every_steps)),
+        }
+        for name, (field, value) in (follows or {}).items():
+            if self.env.get(name, value) != value:
+                message = f"{name} is {value}: it follows from checkpoint.{field}, leave it out here"
+                raise fault(f"env.{name}", message)
+        return self
+
+    @model_validator(mode="after")
     def _has_time(self) -> TrainingJobSpec:
         if self.max_runtime is not None and self.max_runtime.total_seconds() < 1:
             raise fault("maxRuntime", "maxRuntime is at least 1s: with less the run fails before it starts")

@@ -41,6 +41,19 @@ def test_given_cpu_and_memory_win(tmp_path: Path) -> None:
     assert [row["nominalQuota"] for row in rows] == ["10", "100Gi", "4"]
 
 
+def test_parts_of_cores_and_decimal_sizes_stay_what_they_are(tmp_path: Path) -> None:
+    for written, amounts in (
+        ("cpu: 500m, memory: 1.5Gi", ["500m", "1536Mi", "0"]),
+        ("cpu: 1500m, memory: 64G", ["1500m", "64G", "0"]),
+        ('cpu: "2.0", memory: 2048Mi', ["2", "2Gi", "0"]),
+    ):
+        quota = f"[{{cluster: here, pool: gpu, gpus: 0, {written}}}]"
+        (tmp_path / amounts[0]).mkdir()
+        world = World(tmp_path / amounts[0], cluster(f"[{PLAIN}]"), team(quota))
+        rows = world.get("ClusterQueue", "alpha-training-plain")["spec"]["resourceGroups"][0]["flavors"][0]["resources"]
+        assert [row["nominalQuota"] for row in rows] == amounts
+
+
 def test_each_flavor_lists_each_resource_in_the_same_order(tmp_path: Path) -> None:
     plain = PLAIN.replace("purpose: training", "purpose: serving")
     quotas = "[{cluster: here, pool: gpu, gpus: 4}, {cluster: here, pool: slices, profile: 1g.10gb, gpus: 3}]"

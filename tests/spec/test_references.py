@@ -165,9 +165,17 @@ def test_services_need_what_they_ask_for(platform: Path, put: Put) -> None:
 
 
 def test_cpu_runs_need_no_gpus(platform: Path, put: Put) -> None:
+    cluster = (platform / "clusters/prod.yaml").read_text()
+    put("clusters/prod.yaml", cluster.replace("purpose: system", "purpose: shared"))
     put("apps/vision.yaml", _team("vision", "{cluster: prod, pool: system, gpus: 0, cpu: 16}"))
     put("apps/job.yaml", JOB.replace("search", "vision").replace("pool: h100", "pool: system\n  gpus: 0"))
     assert not load(platform).findings
+
+
+def test_a_pool_of_the_platform_is_no_place_for_a_team(platform: Path, put: Put) -> None:
+    put("apps/vision.yaml", _team("vision", "{cluster: prod, pool: system, gpus: 0, cpu: 16}"))
+    [finding] = load(platform).findings
+    assert (finding.code, finding.path, finding.fails) == ("SPC221", "spec.quotas[0].pool", False)
 
 
 GATEWAY = "  gateway: {domain: models.example.com}\n"
