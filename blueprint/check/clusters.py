@@ -54,6 +54,14 @@ def graphs(
     return [Graph(_layered(leaf, parts), closed=closed, versions=versions, deliveries=deliveries) for leaf in leaves]
 
 
+def divisions(manifests: Sequence[Manifest]) -> list[str]:
+    """The folders that are clusters or environments of their own (see `graphs`), the innermost ones first."""
+    folders = [manifest.folder for manifest in manifests]
+    splits = _splits(manifests, folders, None)
+    parts = {_part(_steps(folder), splits) for folder in set(folders)} if splits else set()
+    return sorted(("/".join(part) for part in parts if part), key=lambda part: (-part.count("/"), part))
+
+
 def _layered(leaf: _Folder, parts: Mapping[_Folder, list[Manifest]]) -> Iterator[Manifest]:
     """A part's own objects, then what it shares, the nearest first, without what it has itself."""
     seen: set[Ref] = set()

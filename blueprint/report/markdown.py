@@ -20,7 +20,7 @@ def markdown(report: Report, totals: Totals, *, limit: int = LIMIT, each: int = 
 
     What does not fit into `limit` characters is left out and counted.
     """
-    head = f"**{_plain(closing(report, totals).strip())}**\n"
+    head = f"**{plain(closing(report, totals).strip())}**\n"
     if not report.findings:
         return head
     lines = [head, "| | where | what |", "|---|---|---|"]
@@ -41,18 +41,18 @@ def markdown(report: Report, totals: Totals, *, limit: int = LIMIT, each: int = 
 def _row(same: list[Finding]) -> str:
     first = same[0]
     places = list(dict.fromkeys(str(f.source or "") for f in same))
-    where = [f"<code>{_plain(place)}</code>" for place in places[:3] if place]
+    where = [f"<code>{plain(place)}</code>" for place in places[:3] if place]
     if len(places) > 3:
         where.append(f"and {len(places) - 3:,} more")
     headline, *details = first.message.splitlines() or [""]
     subject = " · ".join(filter(None, (str(first.object or ""), first.path)))
-    what = [f"**{_plain(headline)}**" if headline.strip() else ""]
-    what += [f"<sub>{_plain(subject)}</sub>"] if subject else []
-    what += [_plain(line) for line in details]
-    what += [f"fix: {_plain(' '.join(first.fix.split()))}"] if first.fix else []
-    return f"| {first.severity.value} {_plain(first.code)} | {'<br>'.join(where)} | {'<br>'.join(filter(None, what))} |"
+    what = [f"**{plain(headline)}**" if headline.strip() else ""]
+    what += [f"<sub>{plain(subject)}</sub>"] if subject else []
+    what += [plain(line) for line in details]
+    what += [f"fix: {plain(' '.join(first.fix.split()))}"] if first.fix else []
+    return f"| {first.severity.value} {plain(first.code)} | {'<br>'.join(where)} | {'<br>'.join(filter(None, what))} |"
 
 
-def _plain(text: str) -> str:
+def plain(text: str) -> str:
     """A text that is shown letter by letter."""
     return _SPECIAL.sub(lambda match: f"&#{ord(match[0])};", printable(text.strip()))

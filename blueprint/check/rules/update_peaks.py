@@ -30,6 +30,13 @@ def above_quota(graph: Graph) -> Iterator[Finding]:
         yield from _judged(graph, deployment, list(pod_templates(deployment)), _of_deployment(deployment))
 
 
+def peak(manifest: Manifest) -> tuple[int, int, str] | None:
+    """Replicas of a Rollout or Deployment, the most pods at once in an update, and why so many; None for other kinds."""
+    if manifest.kind == "Deployment":
+        return _of_deployment(manifest)
+    return next((_of_rollout(rollout) for rollout in rollouts(Graph([manifest])) if rollout.template), None)
+
+
 def _judged(
     graph: Graph, manifest: Manifest, pods: Sequence[PodTemplate], most: tuple[int, int, str]
 ) -> Iterator[Finding]:
@@ -58,10 +65,7 @@ def _of_rollout(rollout: Rollout) -> tuple[int, int, str]:
         return replicas, 2 * replicas, "behind a traffic router the stable pods stay until the canary has all traffic"
     weights = [number(step.get("setWeight")) for step in rollout.steps]
     parts = [0, *(weight for weight in weights if weight is not None), 100]
-    peaks = [
-        math.ceil(replicas * (100 - old) / 100) + math.ceil(replicas * new / 100)
-        for old, new in pairwise(parts)
-    ]
+    peaks = [math.ceil(replicas * (100 - old) / 100) + math.ceil(replicas * new / 100) for old, new in pairwise(parts)]
     return replicas, max(peaks), "the stable pods go only when the canary's are ready"
 
 

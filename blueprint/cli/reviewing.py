@@ -1,0 +1,101 @@
+"""Verbs that say what a change means: `review`."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from collections.abc import Mapping
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from blueprint.cli.app import app
+from blueprint.errors import UsageError
+
+if TYPE_CHECKING:
+    from blueprint.finding import Source
+    from blueprint.review import Review, Risk
+
+
+class ReviewOutput(StrEnum):
+    """Formats of a review."""
+
+    TEXT = "text"
+    MARKDOWN = "markdown"
+    SUMMARY = "summary"
+    JSON = "json"
+    SARIF = "sarif"
+    JUNIT = "junit"
+
+
+_CLASSES = ("restart", "capacity", "traffic", "security", "destructive")
+
+
+@app.command()
+def review(
+    base: Annotated[str, typer.Argument(help="What was: a folder, a revision of Git such as main, or REVISION:PATH.")],
+    head: Annotated[str, typer.Argument(help="What comes: the same [default: the folder here].")] = ".",
+    fail_on: Annotated[
+        str, typer.Option("--fail-on", metavar="CLASS", help=f"Exit 1 from this class on: {', '.join(_CLASSES)}.")
+    ] = "",
+    all_rows: Annotated[bool, typer.Option("--all", help="Show every row, not only the first screen.")] = False,
+    no_findings: Annotated[bool, typer.Option("--no-findings", help="Do not run the checks on both sides.")] = False,
+    output: Annotated[
+        ReviewOutput, typer.Option("-o", "--output", metavar="FORMAT", help=f"How: {', '.join(ReviewOutput)}.")
+    ] = ReviewOutput.TEXT,
+) -> None:
+    """Say what a change does to people: who loses GPUs, what restarts, what is destroyed, which gate weakens."""
+    from blueprint.review import review as compare
+
+    limit = _limit(fail_on)
+    found = compare(base, head, findings=not no_findings)
+    _write(found, limit, output, all_rows, base, head)
+    raise typer.Exit(1 if found.fails(limit) else 0)
+
+
+def _limit(name: str) -> Risk | None:
+    from blueprint.review import Risk
+
+    if not name:
+        return None
+    if name not in _CLASSES:
+        raise UsageError(f"no class is called {name}", hint=f"classes: {', '.join(_CLASSES)}")
+    return Risk[name.upper()]
+
+
+def _write(found: Review, limit: Risk | None, output: ReviewOutput, all_rows: bool, base: str, head: str) -> None:
+    from blueprint import __version__
+    from blueprint.catalog.rules import rules
+    from blueprint.report import json, junit
+    from blueprint.report.text import wants_colour
+    from blueprint.review import documents, markdown, text
+
+    match output:
+        case ReviewOutput.TEXT:
+            width = shutil.get_terminal_size((100, 24)).columns
+            colour = wants_colour(sys.stdout, os.environ)
+            print(text.text(found, width=width, colour=colour, lines=None if all_rows else text.LINES), end="")
+        case ReviewOutput.MARKDOWN:
+            print(markdown.markdown(found, _causes(base, head)), end="")
+        case ReviewOutput.SUMMARY:
+            print(markdown.markdown(found, _causes(base, head), limit=markdown.SUMMARY), end="")
+        case ReviewOutput.JSON:
+            print(json.dump(documents.document(found, rules(), _causes(base, head))), end="")
+        case ReviewOutput.SARIF:
+            told = documents.sarif_document(found, limit, rules(), __version__, _causes(base, head))
+            print(json.dump(told), end="")
+        case ReviewOutput.JUNIT:
+            report = documents.as_findings(found, limit, _causes(base, head))
+            print(junit.junit(report, {**rules(), **documents.class_rules()}), end="")
+
+
+def _causes(base: str, head: str) -> Mapping[str, Source]:
+    """Lines of specs by rendered file, where the head is a folder of a platform."""
+    from blueprint.review.causes import causes
+
+    if not Path(head).is_dir():
+        return {}
+    return causes(Path(head), Path(base) if Path(base).is_dir() else None)

@@ -1,0 +1,205 @@
+"""One pair of objects to statements."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from blueprint.check import Validator
+from blueprint.check.applications import sync_options
+from blueprint.check.shapes import mapping
+from blueprint.finding import Finding
+from blueprint.review import access, lost
+from blueprint.review.around import Around
+from blueprint.review.diff import MISSING, Difference, Edit, Item, diff
+from blueprint.review.form import form, lists
+from blueprint.review.model import Pair, Risk, Statement
+from blueprint.review.risks import (
+    field,
+    item,
+    kind_name,
+    leaves,
+    path_of,
+    row_for,
+    rule_for,
+    said,
+    stated,
+    written,
+)
+from blueprint.review.special import CODES, Case
+from blueprint.review.words import shown
+
+_HASHED = ("Deployment.apps", "StatefulSet.apps", "DaemonSet.apps", "Rollout.argoproj.io")
+"""Kinds whose pods are made anew when anything in the template differs, the order of a list, too.
+
+Source: k8s.io/kubernetes v1.35.4 pkg/controller/deployment/util/deployment_util.go EqualIgnoreHash.
+"""
+
+
+class Judge:
+    """Turns pairs into statements; keeps what is compiled for all of them."""
+
+    def __init__(self, around: Around) -> None:
+        self.around = around
+        self._validator = Validator(around.pack, rules=())
+
+    def statements(self, pair: Pair) -> list[Statement]:
+        """Everything that happens to one object; empty where its meaning is the same."""
+        if pair.old is None:
+            return [self._added(pair)]
+        if pair.new is None:
+            return list(self._removed(pair))
+        found = self._renamed(pair) if pair.renamed else list(self._changed(pair))
+        return list(dict.fromkeys(found))
+
+    def difference(self, pair: Pair) -> Difference:
+        """What differs in the one form of both objects."""
+        assert pair.old is not None and pair.new is not None  # noqa: S101 - asked of changed objects alone
+        kinds = [self.around.pack.kind(each.api_version, each.kind) for each in (pair.old, pair.new)]
+        old, new = form(pair.old, kinds[0]), form(pair.new, kinds[1])
+        if pair.old.api_version != pair.new.api_version and kinds[0] is not None and kinds[1] is not None:
+            old = _translated(old, new)
+        return diff(old, new, lists(kinds[1], pair.new, self.around.pack))
+
+    def _added(self, pair: Pair) -> Statement:
+        row = row_for(kind_name(pair.ref), "added")
+        if row is None:
+            return stated(pair, Risk.UNKNOWN, "added", f"new: nothing is known of what a {pair.ref.kind} does")
+        words = row["say"]
+        if "{rights}" in words:
+            told = access.rights(pair, None, self.around)
+            words = words.format(rights=told[1] if told else "")
+        if "{selected}" in words:
+            names, pods = self._selected(pair)
+            words = words.format(selected=f"{pods} pods of {', '.join(names[:2])} are" if names else "objects are")
+        words = words.replace("{asks}", lost.asks(pair.there))
+        return stated(pair, Risk[row["class"].upper()], "added", words, source=row.get("source", ""))
+
+    def _selected(self, pair: Pair) -> tuple[list[str], int]:
+        selector = mapping(pair.there.body.get("spec")).get("podSelector")
+        return self.around.selected(pair.cluster, pair.ref.namespace, selector)
+
+    def _removed(self, pair: Pair) -> Iterator[Statement]:
+        assert pair.old is not None  # noqa: S101 - it is the side that is there
+        kept = sync_options(pair.old) & {"Prune=false"}
+        row = row_for(kind_name(pair.ref), "removed")
+        if kept:
+            yield stated(pair, Risk.NONE, "removed", "removed from Git, and stays in the cluster: Prune=false")
+            return
+        if row is None:
+            words = f"removed: nothing is known of what the loss of a {pair.ref.kind} means"
+            yield stated(pair, Risk.UNKNOWN, "removed", words)
+            return
+        risk = Risk[row["class"].upper()]
+        words, risk = lost.told(pair, row["say"], risk, self.around)
+        if "Prune=confirm" in sync_options(pair.old):
+            words += " (Argo CD asks first: Prune=confirm)"
+        yield stated(pair, risk, "removed", words, source=row.get("source", ""))
+
+    def _renamed(self, pair: Pair) -> list[Statement]:
+        assert pair.old is not None  # noqa: S101 - a renamed object has both
+        row = row_for(kind_name(pair.old.ref), "removed")
+        risk = Risk[row["class"].upper()] if row else Risk.UNKNOWN
+        old, new = pair.old.ref, pair.ref
+        if old.group != new.group:
+            words = f"moves from {old.group or 'the core group'} to {new.group}: deleted and made anew"
+        elif old.namespace != new.namespace:
+            words = f"moves from namespace {old.namespace} to {new.namespace}: deleted and made anew"
+        else:
+            words = f"renamed from {old.name}: deleted and made anew"
+        if row and risk is Risk.DESTRUCTIVE:
+            words += f"; {lost.told(Pair(pair.cluster, pair.old, None), row['say'], risk, self.around)[0]}"
+        return [stated(pair, risk, "renamed", words.replace("; removed: ", "; "))]
+
+    def _changed(self, pair: Pair) -> Iterator[Statement]:
+        assert pair.old is not None and pair.new is not None  # noqa: S101 - asked of changed objects alone
+        difference = self.difference(pair)
+        edited = [written(edit) for edit in difference.edits]
+        for finding in self._refused(pair):
+            if not finding.fails and not any(path.startswith(finding.path) for path in edited):
+                continue  # it leaves out what is the default
+            words = f"the API server refuses the update: {finding.path or finding.code} {_because(finding)}"
+            yield stated(pair, Risk.DESTRUCTIVE, "immutable", words, path=finding.path, source=finding.code)
+        kind = kind_name(pair.ref)
+        for edit in difference.edits:
+            yield from self._edit(pair, kind, edit)
+        if difference.reordered and not difference.edits:
+            yield from self._reordered(pair, kind, difference)
+        yield from lost.moved(pair, self.around)
+
+    def _edit(self, pair: Pair, kind: str, edit: Edit) -> Iterator[Statement]:
+        first = self._judged(pair, kind, edit)
+        yield first
+        seen = {first.rule}
+        for leaf in leaves(edit):
+            statement = self._judged(pair, kind, leaf)
+            if statement.risk.rank > first.risk.rank and statement.rule not in seen:
+                seen.add(statement.rule)
+                yield statement
+
+    def _judged(self, pair: Pair, kind: str, edit: Edit) -> Statement:
+        path = path_of(kind, edit)
+        rule = rule_for(kind, edit)
+        if rule is None:
+            words = f"{written(edit)}: {_plainly(edit)}"
+            return stated(pair, Risk.UNKNOWN, "no-row", words, path=written(edit))
+        if rule.code:
+            told = CODES[rule.code](Case(pair, edit, self.around))
+            if told is not None:
+                return stated(pair, *_with_rule(told, rule.id), path=written(edit), source=rule.source)
+        words = said(rule, edit) if rule.say else f"{field(edit)} {_plainly(edit)}"
+        if rule.id == "resources":
+            words = f"{item(edit)}: {_resource(edit)} {_plainly(edit)}".removeprefix(": ")
+        elif rule.id == "pod" and edit.steps and isinstance(edit.steps[-1], Item):
+            words = f"{path.split('.')[-2]} {item(edit)} {'comes' if edit.before is MISSING else 'goes'}"
+        return stated(pair, rule.risk, rule.id, words, path=written(edit), source=rule.source)
+
+    def _reordered(self, pair: Pair, kind: str, difference: Difference) -> Iterator[Statement]:
+        if kind not in _HASHED:
+            return
+        inside = [steps for steps in difference.reordered if path_of(kind, Edit(steps, 0, 0)).startswith("pod.")]
+        if inside:
+            words = f"the order of {field(Edit(inside[0], 0, 0))} alone: the same pods, and all of them are made anew"
+            source = "k8s.io/kubernetes v1.35.4 pkg/controller/deployment/util/deployment_util.go EqualIgnoreHash"
+            yield stated(pair, Risk.RESTART, "order", words, source=source)
+
+    def _refused(self, pair: Pair) -> list[Finding]:
+        """What the server refuses about the update, and would not about a new object."""
+        assert pair.old is not None and pair.new is not None  # noqa: S101 - asked of changed objects alone
+        if pair.old.api_version != pair.new.api_version:
+            return []
+        kind = self.around.pack.kind(pair.new.api_version, pair.new.kind)
+        if kind is None or not (kind.immutable or any(rule.transition for rule in kind.rules)):
+            return []
+        alone = {(f.code, f.path, f.message) for f in self._validator.create(pair.new)}
+        found = [f for f in self._validator.update(pair.new, pair.old) if f.fails or f.code == "SCH115"]
+        return [f for f in found if (f.code, f.path, f.message) not in alone]
+
+
+def _because(finding: Finding) -> str:
+    return "cannot be changed; delete it and make it anew" if finding.code == "SCH115" else f"({finding.message})"
+
+
+def _with_rule(told: tuple[Risk, str], rule: str) -> tuple[Risk, str, str]:
+    return told[0], rule, told[1]
+
+
+def _plainly(edit: Edit) -> str:
+    return f"{shown(edit.before)} → {shown(edit.after)}"
+
+
+def _resource(edit: Edit) -> str:
+    """`nvidia.com/gpu` for a limit and its request: both say the same."""
+    names = [step for step in edit.steps if isinstance(step, str)]
+    last = names[-1] if names else ""
+    return last if last not in ("resources", "limits", "requests") else f"resources.{last}".removesuffix(".resources")
+
+
+def _translated(old: dict[str, Any], new: dict[str, Any]) -> dict[str, Any]:
+    """The old body under the names of the new version, where a table of renames says so (Kueue's v1beta1)."""
+    spec = mapping(old.get("spec"))
+    if old.get("kind") in ("ClusterQueue",) and "cohort" in spec and "cohortName" in mapping(new.get("spec")):
+        spec = {("cohortName" if name == "cohort" else name): value for name, value in spec.items()}
+    if old.get("kind") == "Cohort" and "parent" in spec and "parentName" in mapping(new.get("spec")):
+        spec = {("parentName" if name == "parent" else name): value for name, value in spec.items()}
+    return {**old, "spec": spec} if spec else old

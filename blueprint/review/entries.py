@@ -1,0 +1,106 @@
+"""A review as entries that every format shows: one class, one subject, one sentence, one place."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from blueprint.finding import Ref, Source
+from blueprint.report.totals import counted
+from blueprint.review.model import Meaning, Review, Risk, Row, rows
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One line of a review. `where` names clusters, `place` a file of the tree; "" and None where there is none."""
+
+    risk: Risk
+    words: str
+    where: str = ""
+    place: Source | None = None
+
+
+def entries(review: Review) -> list[Entry]:
+    """What a change does, the highest class first; of a class, what it means to people before what it is."""
+    found = [*_meanings(review.meanings), *(_row(row, review) for row in rows(review.statements))]
+    return sorted(found, key=lambda entry: -entry.risk.rank)
+
+
+def _meanings(meanings: tuple[Meaning, ...]) -> Iterator[Entry]:
+    folded: dict[tuple[Risk, str], list[str]] = {}
+    for each in meanings:
+        folded.setdefault((each.risk, each.words), []).append(each.cluster)
+    for (risk, words), clusters in folded.items():
+        yield Entry(risk, words, _clusters(tuple(dict.fromkeys(clusters))))
+
+
+def _row(row: Row, review: Review) -> Entry:
+    first = row.statement
+    subject = named(row.refs[0])
+    if len(row.refs) > 1:
+        names = ", ".join(short(ref) for ref in row.refs[:3])
+        more = f" and {len(row.refs) - 3} more" if len(row.refs) > 3 else ""
+        subject = f"{counted(len(row.refs), row.refs[0].kind)} ({names}{more})"
+    colon = "" if first.words.startswith(("removed", "renamed", "new", "moves", "gets ", "loses ")) else ":"
+    where = _clusters(row.clusters) if len(review.clusters) > 1 else ""
+    return Entry(first.risk, f"{subject}{colon} {first.words}", where, first.place)
+
+
+def _clusters(names: tuple[str, ...]) -> str:
+    known = [name for name in names if name]
+    if len(known) > 3:
+        return f"×{len(known)}"
+    return ", ".join(known)
+
+
+def named(ref: Ref) -> str:
+    """`Kind namespace/name`; the group only tells programs apart."""
+    return f"{ref.kind} {short(ref)}"
+
+
+def short(ref: Ref) -> str:
+    """`namespace/name`."""
+    return f"{ref.namespace}/{ref.name}" if ref.namespace else ref.name
+
+
+def verdict(review: Review) -> str:
+    """The verdict in one sentence."""
+    sentences = {
+        Risk.DESTRUCTIVE: "applying this destroys something that a revert does not bring back",
+        Risk.SECURITY: "applying this changes who may do what, or what a policy refuses",
+        Risk.TRAFFIC: "applying this changes what users get: routes, canaries, probes or alerts",
+        Risk.CAPACITY: "applying this changes who gets which accelerators, or where pods run",
+        Risk.RESTART: "applying this restarts pods, and changes nothing else",
+        Risk.UNKNOWN: "nothing is known of what this does",
+        Risk.NONE: "applying this changes nothing that runs",
+    }
+    return sentences[review.risk]
+
+
+def totals(review: Review) -> str:
+    """Objects by what happened to them."""
+    counts = review.counts
+    parts = [
+        f"{number:,} {word}"
+        for number, word in (
+            (counts.added, "added"),
+            (counts.changed, "changed"),
+            (counts.renamed, "renamed"),
+            (counts.removed, "removed"),
+            (counts.form, "written otherwise only"),
+            (counts.moved, "in another file"),
+            (counts.same, "the same"),
+        )
+        if number
+    ]
+    clusters = f" · {counted(len(review.clusters), 'cluster')}" if len(review.clusters) > 1 else ""
+    return (", ".join(parts) or "no objects") + clusters
+
+
+def findings(review: Review) -> str:
+    """The findings in one line."""
+    judged = review.findings
+    failing = sum(finding.fails for finding in judged.new)
+    errors = f" ({counted(failing, 'error')})" if failing else ""
+    scope = "" if judged.whole else " · only the objects that changed were checked, each by itself"
+    return f"{len(judged.new)} new{errors}, {len(judged.fixed)} fixed, {judged.old} as before{scope}"

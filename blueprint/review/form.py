@@ -1,0 +1,186 @@
+"""One form for all ways to write an object: what the API server would make of it, as far as it is known offline.
+
+Defaults are filled in, nulls read as the server reads them, quantities compared by amount. Two objects with the same
+form are the same object, however they are written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import Any
+
+from blueprint.catalog.crds import ITEM, VALUE, Json
+from blueprint.catalog.references import pod_spec_paths
+from blueprint.catalog.schemas import Kind, ListMap, SchemaPack
+from blueprint.catalog.tables import table
+from blueprint.check.defaults import with_defaults
+from blueprint.check.nulls import decoded
+from blueprint.check.pods import containers, pod_templates
+from blueprint.objects import Manifest
+from blueprint.quantity import QuantityError, parse_quantity
+from blueprint.review.diff import Amount, Lists, SchemaPath
+
+_POD = ("v1", "Pod")
+_QUANTITY = "[KMGTPE]i"
+"""What only the patterns of quantities hold, in OpenAPI documents and in CRDs."""
+
+
+def form(manifest: Manifest, kind: Kind | None) -> dict[str, Any]:
+    """The body in the one form; the manifest's own body is not changed."""
+    body = manifest.body
+    if kind is not None:
+        body = decoded(manifest, kind).body
+        filled: dict[str, Any] = with_defaults(kind.defaults, body)
+        body = _canonical(kind, kind.schema, filled)
+        if kind.status_subresource and "status" in body:
+            body = {name: value for name, value in body.items() if name != "status"}
+    name = f"{manifest.kind}.{manifest.ref.group}" if manifest.ref.group else manifest.kind
+    body = _filled(body, table("review_defaults")["kinds"].get(name, {}))
+    return _metadata(_pods(Manifest(body, manifest.source), name))
+
+
+def _metadata(body: dict[str, Any]) -> dict[str, Any]:
+    """Without metadata that says nothing: empty maps, and the fields that a server writes itself."""
+    meta = body.get("metadata")
+    if not isinstance(meta, dict):
+        return body
+    idle = ("managedFields", "resourceVersion", "uid", "generation", "creationTimestamp", "selfLink")
+    kept = {name: value for name, value in meta.items() if name not in idle and value not in ({}, [], None)}
+    return {**body, "metadata": kept}
+
+
+def _filled(value: Json, defaults: Mapping[str, Any]) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        return {}
+    out = dict(value)
+    for name, default in defaults.items():
+        if isinstance(default, dict):
+            if isinstance(out.get(name, {}), dict) and (name in out or name in ("strategy", "updateStrategy")):
+                out[name] = _filled(out.get(name, {}), default)
+        elif out.get(name) is None:
+            out[name] = default
+    return out
+
+
+def _pods(manifest: Manifest, name: str) -> dict[str, Any]:
+    """The body with what the server fills into pods."""
+    templates = list(pod_templates(manifest))
+    if not templates:
+        return manifest.body
+    rows = table("review_defaults")
+    body: dict[str, Any] = _copied(manifest.body)
+    for pod in pod_templates(Manifest(body, manifest.source)):
+        for key, value in rows["pod"]["spec"].items():
+            if not (key == "restartPolicy" and name in rows["must_say_restart"]):
+                pod.spec.setdefault(key, value)
+        for key in ("serviceAccount",):  # the old spelling, which the server keeps beside the new one
+            if key in pod.spec and "serviceAccountName" not in pod.spec:
+                pod.spec["serviceAccountName"] = pod.spec[key]
+            pod.spec.pop(key, None)
+        for _, container in containers(pod.spec):
+            _container(container, rows["pod"]["container"])
+    return body
+
+
+def _container(container: dict[str, Any], defaults: Mapping[str, Any]) -> None:
+    for key, value in defaults.items():
+        if not isinstance(value, dict):
+            container.setdefault(key, value)
+        elif isinstance(container.get(key), dict):
+            container[key] = _filled(container[key], value)
+    image = container.get("image")
+    if isinstance(image, str):
+        tag = image.partition("@")[0].rpartition("/")[2].partition(":")[2]
+        latest = "@" not in image and tag in ("", "latest")
+        container.setdefault("imagePullPolicy", "Always" if latest else "IfNotPresent")
+    for port in container.get("ports") or ():
+        if isinstance(port, dict):
+            port.setdefault("protocol", "TCP")
+    resources = container.get("resources")
+    if isinstance(resources, dict):
+        limits = resources.get("limits")
+        if isinstance(limits, dict):  # a request that is left out is the limit
+            requests = resources.setdefault("requests", {})
+            if isinstance(requests, dict):
+                for key, amount in limits.items():
+                    requests.setdefault(key, amount)
+        for part in ("limits", "requests"):
+            if isinstance(resources.get(part), dict):
+                resources[part] = {key: _quantity(amount) for key, amount in resources[part].items()}
+    if resources == {}:
+        del container["resources"]
+
+
+def _copied(value: Json) -> Json:
+    if isinstance(value, dict):
+        return {name: _copied(child) for name, child in value.items()}
+    return [_copied(child) for child in value] if isinstance(value, list) else value
+
+
+def _quantity(value: Json) -> Json:
+    if isinstance(value, bool) or not isinstance(value, str | int | float):
+        return value
+    try:
+        return Amount(str(value), parse_quantity(value))
+    except QuantityError:
+        return value
+
+
+def _canonical(kind: Kind, schema: Mapping[str, Any], value: Json) -> Json:
+    """Quantities as amounts; in built-in kinds an empty list, too, is one that is left out."""
+    node = kind.resolve(dict(schema)) if "$ref" in schema else schema
+    if isinstance(value, dict):
+        properties, rest = node.get("properties", {}), node.get("additionalProperties")
+        out = {}
+        for name, child in value.items():
+            below = properties.get(name, rest)
+            if kind.core and child == [] and name != "rules":
+                continue
+            out[name] = _canonical(kind, below, child) if isinstance(below, dict) else child
+        return out
+    if isinstance(value, list):
+        items = node.get("items")
+        return [_canonical(kind, items, child) for child in value] if isinstance(items, dict) else value
+    return _quantity(value) if _QUANTITY in str(node.get("pattern", "")) else value
+
+
+def lists(kind: Kind | None, manifest: Manifest, pack: SchemaPack) -> Lists:
+    """The lists of an object's kind; those of the pods in it count even where a CRD does not say so."""
+    name = f"{manifest.kind}.{manifest.ref.group}" if manifest.ref.group else manifest.kind
+    maps: dict[SchemaPath, ListMap] = dict(kind.list_maps) if kind else {}
+    sets = set(kind.sets) if kind else set()
+    pod_maps, pod_sets = _pod_lists(pack)
+    if manifest.kind != "Pod":
+        for where in pod_spec_paths(name):
+            maps |= {(*where, *path): shape for path, shape in pod_maps.items()}
+            sets |= {(*where, *path) for path in pod_sets}
+    maps |= {tuple(path): ListMap(tuple(keys), {}) for path, keys in _more().get(name, ())}
+    return Lists(maps, sets, _ordered)
+
+
+@lru_cache(maxsize=4)
+def _pod_lists(pack: SchemaPack) -> tuple[Mapping[SchemaPath, ListMap], tuple[SchemaPath, ...]]:
+    pod = pack.kind(*_POD)
+    if pod is None:
+        return {}, ()
+    maps = {path[1:]: shape for path, shape in pod.list_maps.items() if path[0] == "spec"}
+    return maps, tuple(path[1:] for path in pod.sets if path[0] == "spec")
+
+
+def _more() -> dict[str, list[tuple[list[str], list[str]]]]:
+    rows = table("review_risks")["lists"]
+    return {kind: [(path.split("."), keys) for path, keys in found.items()] for kind, found in rows.items()}
+
+
+def _ordered(path: SchemaPath, old: list[Any], new: list[Any]) -> bool:
+    """Init containers run one after the other; a variable of the environment sees only those before it.
+
+    Source: k8s.io/api v0.35.4 core/v1/types.go PodSpec.InitContainers, EnvVar.Value.
+    """
+    if path and path[-1] == "initContainers":
+        return True
+    return bool(path) and path[-1] == "env" and any("$(" in str(each.get("value", "")) for each in (*old, *new))
+
+
+__all__ = ["ITEM", "VALUE", "form", "lists"]

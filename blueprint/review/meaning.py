@@ -1,0 +1,304 @@
+"""What a change means to teams and jobs: both sides are decided as Kueue would, and compared."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from blueprint.admission.amounts import FlavorResource, shown
+from blueprint.admission.decide import Decision, decide, decide_job
+from blueprint.admission.podsets import QUEUE_LABEL, kinds
+from blueprint.admission.podsets import job as read_job
+from blueprint.admission.queues import GROUP
+from blueprint.admission.quota import QuotaNode
+from blueprint.admission.settings import GROUP as CONFIG_GROUP
+from blueprint.admission.state import idle
+from blueprint.admission.world import World, world
+from blueprint.check.rules.update_peaks import peak
+from blueprint.check.shapes import mapping, text
+from blueprint.finding import Ref
+from blueprint.objects import Manifest
+from blueprint.review.model import Meaning, Pair, Risk
+from blueprint.review.pairs import Places
+from blueprint.review.risks import kind_name
+from blueprint.review.sides import Side, Sides
+
+_QUEUES = tuple(f"{kind}.{GROUP}" for kind in ("ClusterQueue", "Cohort", "LocalQueue"))
+_DECIDING = (
+    *_QUEUES,
+    *(f"{kind}.{GROUP}" for kind in ("ResourceFlavor", "Topology", "AdmissionCheck", "WorkloadPriorityClass")),
+    *(f"{kind}.{GROUP}" for kind in ("ProvisioningRequestConfig", "MultiKueueConfig")),
+    *("PriorityClass.scheduling.k8s.io", "LimitRange", "Namespace", "Node", "RuntimeClass.node.k8s.io"),
+    *("DeviceClass.resource.k8s.io", "ResourceClaimTemplate.resource.k8s.io"),
+    *("TrainingRuntime.trainer.kubeflow.org", "ClusterTrainingRuntime.trainer.kubeflow.org"),
+)
+_WORDS = (
+    *(b"kueue.x-k8s.io", b"trainer.kubeflow.org", b"scheduling.k8s.io", b"node.k8s.io", b"resource.k8s.io"),
+    *(b"kind: Namespace", b'"Namespace"', b"LimitRange", b"kind: Node", b'"Node"', b"nventory", b"NodePool"),
+    *(b"controller_manager_config", CONFIG_GROUP.encode(), b"keda.sh", b"HorizontalPodAutoscaler"),
+)
+"""One of these stands in every file that decides, or holds a job that is queued."""
+
+_SCALERS = ("ScaledObject", "HorizontalPodAutoscaler")
+
+_MOST_JOBS = 400
+"""Jobs that are decided on each side of one cluster; the rest is told to be left out."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Half:
+    """One side of one cluster."""
+
+    manifests: list[Manifest]
+    world: World
+
+    @classmethod
+    def of(cls, side: Side, cluster: str, where: Places) -> _Half:
+        """Everything of the side that decides in a cluster; what lies outside of all clusters is in each."""
+        found = side.holding(_WORDS)
+        mine = [m for m in found.manifests if where.cluster(m) in (cluster, "")]
+        return cls(mine, world(mine, [m for m in found.aside if where.cluster(m) in (cluster, "")]))
+
+    def jobs(self) -> dict[Ref, Manifest]:
+        """The jobs that are queued, by identity."""
+        names = frozenset(kinds())
+        return {m.ref: m for m in self.manifests if kind_name(m.ref) in names and _queue(m)}
+
+
+def meanings(sides: Sides, pairs: Sequence[Pair], where: Places) -> list[Meaning]:
+    """What the pairs mean, cluster by cluster; nothing is read where none of them decides anything."""
+    clusters = dict.fromkeys(pair.cluster for pair in pairs if _decides(pair))
+    found: list[Meaning] = []
+    for cluster in clusters:
+        mine = [pair for pair in pairs if pair.cluster in (cluster, "") and _decides(pair)]
+        old, new = _Half.of(sides.base, cluster, where), _Half.of(sides.head, cluster, where)
+        if any(kind_name(pair.ref) in _QUEUES for pair in mine):
+            found += quotas(old.world, new.world, cluster)
+        found += _jobs(old, new, mine, cluster)
+    return found
+
+
+def _decides(pair: Pair) -> bool:
+    """Whether an object is one that Kueue's decisions depend on, or a job that is queued."""
+    if kind_name(pair.ref) in _DECIDING or pair.ref.kind in ("Inventory", "NodePool", *_SCALERS):
+        return True
+    if pair.ref.kind == "ConfigMap":
+        written = str(pair.there.body.get("data"))
+        return CONFIG_GROUP in written or "Inventory" in written
+    return any(manifest is not None and bool(_queue(manifest)) for manifest in (pair.old, pair.new))
+
+
+def _queue(manifest: Manifest) -> str:
+    """The queue that a job, or the template of its pods, names."""
+    template = mapping(mapping(manifest.body.get("spec")).get("template"))
+    for holder in (manifest.body, template):
+        name = mapping(mapping(holder.get("metadata")).get("labels")).get(QUEUE_LABEL)
+        if isinstance(name, str) and name:
+            return name
+    return ""
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """What one ClusterQueue has of one flavor and resource, in Kueue's integers."""
+
+    nominal: int = 0
+    borrowable: int = 0
+    lendable: int = 0
+
+
+def shares(found: World) -> dict[tuple[str, FlavorResource], Share]:
+    """Every ClusterQueue's share of each accelerator, by (queue, flavor and resource)."""
+    state = idle(found)
+    devices = set(found.settings.devices.values())
+    result: dict[tuple[str, FlavorResource], Share] = {}
+    for name, queue in found.queues.items():
+        node = state.nodes.get(name)
+        for key in queue.quotas if node is not None else ():
+            if "/" in key.resource or key.resource in devices:
+                result[name, key] = _share(node, key) if name in state.queues and node else Share()
+    return result
+
+
+def _share(node: QuotaNode, key: FlavorResource) -> Share:
+    nominal = node.quota(key).nominal
+    lendable = nominal - node.kept(key) if node.parent is not None else 0
+    return Share(nominal, max(0, node.capacity(key) - nominal), max(0, lendable))
+
+
+def quotas(old: World, new: World, cluster: str) -> Iterator[Meaning]:
+    """Nominal, borrowable and lendable accelerators that teams lose or gain."""
+    before, after = shares(old), shares(new)
+    for queue, key in dict.fromkeys((*before, *after)):
+        then, now = before.get((queue, key), Share()), after.get((queue, key), Share())
+        if then == now:
+            continue
+        who = _team(new, queue) or _team(old, queue) or f"ClusterQueue {queue}"
+        parts = []
+        for word in ("nominal", "borrowable", "lendable"):
+            was, will = getattr(then, word), getattr(now, word)
+            if was != will:
+                parts.append((will - was, word, shown(key.resource, was), shown(key.resource, will)))
+        lost = [f"{shown(key.resource, -by)} {word} ({was} → {will})" for by, word, was, will in parts if by < 0]
+        won = [f"{shown(key.resource, by)} {word} ({was} → {will})" for by, word, was, will in parts if by > 0]
+        verbs = [f"{verb} {' and '.join(told)}" for verb, told in (("loses", lost), ("gains", won)) if told]
+        words = f"{who} {', '.join(verbs)} {key.resource} on {key.flavor}"
+        yield Meaning(Risk.CAPACITY, words, cluster, who, "quota")
+
+
+def _team(found: World, queue: str) -> str:
+    spaces = sorted({ns for (ns, _), local in found.local_queues.items() if local.cluster_queue == queue})
+    if not spaces:
+        return ""
+    more = f" and {len(spaces) - 3} more" if len(spaces) > 3 else ""
+    return f"team{'s' if len(spaces) > 1 else ''} {', '.join(spaces[:3])}{more}"
+
+
+def _jobs(old: _Half, new: _Half, pairs: Sequence[Pair], cluster: str) -> Iterator[Meaning]:
+    before, after = old.jobs(), new.jobs()
+    chosen = list(_touched(before, after, old.world, new.world, pairs))
+    left = len(chosen) - _MOST_JOBS
+    for ref in chosen[:_MOST_JOBS]:
+        then = _decided(old.world, before.get(ref))
+        now = _decided(new.world, after.get(ref))
+        yield from _compared(ref, then, now, cluster)
+        yield from _peak(ref, old, new, cluster)
+    if left > 0:
+        words = f"{left} more jobs were not decided: only the first {_MOST_JOBS} are"
+        yield Meaning(Risk.UNKNOWN, words, cluster, "", "job")
+
+
+def _touched(
+    before: Mapping[Ref, Manifest], after: Mapping[Ref, Manifest], old: World, new: World, pairs: Sequence[Pair]
+) -> Iterator[Ref]:
+    """The jobs whose decision the pairs can change: they themselves, or those in a tree of queues that changed."""
+    refs = {manifest.ref for pair in pairs for manifest in (pair.old, pair.new) if manifest is not None}
+    wide = any(kind_name(ref) not in _QUEUES and kind_name(ref) in (*_DECIDING, "ConfigMap") for ref in refs)
+    wide = wide or any(ref.kind in ("Inventory", "NodePool") for ref in refs)
+    roots = {_root(each, queue) for each in (old, new) for queue in each.queues if _hit(each, queue, refs)}
+    written = [m for pair in pairs for m in (pair.old, pair.new) if m is not None]
+    refs |= {_aimed(manifest) for manifest in written if manifest.ref.kind in _SCALERS}
+    locals_ = {(ref.namespace or "default", ref.name) for ref in refs if ref.kind == "LocalQueue"}
+    for ref in sorted(dict.fromkeys((*before, *after)), key=str):
+        queued = [(found, _place(each)) for found, each in ((old, before.get(ref)), (new, after.get(ref))) if each]
+        if (
+            wide
+            or ref in refs
+            or any(place in locals_ for _, place in queued)
+            or any(
+                _root(found, local.cluster_queue) in roots
+                for found, place in queued
+                if (local := found.local_queues.get(place))
+            )
+        ):
+            yield ref
+
+
+def _aimed(scaler: Manifest) -> Ref:
+    kind, namespace, name = _target(scaler)
+    group = {"Deployment": "apps", "Rollout": "argoproj.io"}.get(kind, "")
+    return Ref(group, kind, namespace, name)
+
+
+def _place(manifest: Manifest) -> tuple[str, str]:
+    return manifest.ref.namespace or "default", _queue(manifest)
+
+
+def _hit(found: World, queue: str, refs: Iterable[Ref]) -> bool:
+    names = {ref.name for ref in refs if kind_name(ref) == f"ClusterQueue.{GROUP}"}
+    cohorts = {ref.name for ref in refs if kind_name(ref) == f"Cohort.{GROUP}"}
+    return queue in names or bool(cohorts & set(_way(found, found.queues[queue].cohort)))
+
+
+def _way(found: World, cohort: str) -> list[str]:
+    way: list[str] = []
+    while cohort and cohort not in way:
+        way.append(cohort)
+        cohort = found.cohorts[cohort].parent if cohort in found.cohorts else ""
+    return way
+
+
+def _root(found: World, queue: str) -> str:
+    spec = found.queues.get(queue)
+    way = _way(found, spec.cohort) if spec else []
+    return f"cohort {way[-1]}" if way else f"queue {queue}"
+
+
+def _narrowed(found: World, job: Manifest) -> World:
+    """The world with the job's own tree of queues alone: trees do not touch each other."""
+    local = found.local_queues.get(_place(job))
+    if local is None:
+        return found
+    root = _root(found, local.cluster_queue)
+    queues = {name: spec for name, spec in found.queues.items() if _root(found, name) == root}
+    return replace(found, queues=queues) if queues else found
+
+
+def _decided(found: World, job: Manifest | None) -> Decision | None:
+    return None if job is None else decide(_narrowed(found, job), job)
+
+
+def _compared(ref: Ref, then: Decision | None, now: Decision | None, cluster: str) -> Iterator[Meaning]:
+    if now is None or (then is not None and then.admissible == now.admissible):
+        return
+    name = f"{ref.kind} {ref.namespace}/{ref.name}" if ref.namespace else f"{ref.kind} {ref.name}"
+    reason = now.primary
+    because = f": {reason.message}" if reason else ""
+    if now.admissible is False:
+        verb = "can no longer be admitted" if then is not None else "is new and cannot be admitted"
+        yield Meaning(Risk.CAPACITY, f"{name} {verb}{because}", cluster, name, "job")
+    elif now.admissible is None and then is not None:
+        yield Meaning(
+            Risk.UNKNOWN, f"{name}: nobody knows any more whether it can be admitted{because}", cluster, name, "job"
+        )
+    elif now.admissible and then is not None:
+        yield Meaning(Risk.CAPACITY, f"{name} can be admitted from now on", cluster, name, "job")
+
+
+def _peak(ref: Ref, old: _Half, new: _Half, cluster: str) -> Iterator[Meaning]:
+    """How much more an update needs at its peak than its quota has, where that got worse."""
+    if ref.kind not in ("Rollout", "Deployment") or (short := _short(new, ref)) is None or not short[0]:
+        return
+    was = _short(old, ref)
+    if was is not None and was[0] >= short[0]:
+        return
+    missing, needed, resource = short
+    words = (
+        f"{'the canary' if ref.kind == 'Rollout' else 'an update'} of {ref.namespace}/{ref.name} needs {needed} "
+        f"{resource} at its peak, {missing} more than its quota gives"
+    )
+    yield Meaning(Risk.TRAFFIC, words, cluster, f"{ref.kind} {ref.namespace}/{ref.name}", "canary")
+
+
+def _short(half: _Half, ref: Ref) -> tuple[int, int, str] | None:
+    """Accelerators that are missing at the peak of an update, those needed, and which; None where nothing is known."""
+    job = half.jobs().get(ref)
+    if job is None:
+        return None
+    job = _scaled(half, job)
+    most, asked = peak(job), read_job(job, half.world.find, half.manifests)
+    if most is None or asked is None or isinstance(asked, Ref):
+        return None
+    decision = decide_job(_narrowed(half.world, job), job, replace(asked, copies=most[1]))
+    charge = {name: value for plan in decision.podsets for name, value in plan.charge.items() if "/" in name}
+    if not charge or decision.admissible is None:
+        return None
+    resource, each = max(charge.items(), key=lambda entry: entry[1])
+    return (most[1] - decision.admitted) * each, most[1] * each, resource
+
+
+def _scaled(half: _Half, job: Manifest) -> Manifest:
+    """The job with as many replicas as its scaler may ask for."""
+    for manifest in half.manifests:
+        if manifest.ref.kind in _SCALERS and _target(manifest) == (job.ref.kind, job.ref.namespace, job.ref.name):
+            spec = mapping(manifest.body.get("spec"))
+            most = spec.get("maxReplicaCount", spec.get("maxReplicas"))
+            if isinstance(most, int):
+                return replace(job, body={**job.body, "spec": {**mapping(job.body.get("spec")), "replicas": most}})
+    return job
+
+
+def _target(scaler: Manifest) -> tuple[str, str, str]:
+    """Kind, namespace and name of what a scaler scales; keda.sh and autoscaling name it alike."""
+    found = mapping(mapping(scaler.body.get("spec")).get("scaleTargetRef"))
+    return text(found.get("kind")) or "Deployment", scaler.ref.namespace, text(found.get("name"))

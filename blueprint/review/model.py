@@ -1,0 +1,189 @@
+"""What a review says, as values: statements with a class of risk, and everything that stands beside them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from blueprint.finding import Finding, Ref, Source
+from blueprint.objects import Manifest
+
+
+class Risk(StrEnum):
+    """Classes of risk, the least first. `unknown` is what no row of the table speaks of: never taken for nothing."""
+
+    NONE = "none"
+    UNKNOWN = "not judged"
+    RESTART = "rolling restart"
+    CAPACITY = "capacity and scheduling"
+    TRAFFIC = "traffic and SLO"
+    SECURITY = "security"
+    DESTRUCTIVE = "destructive"
+
+    @property
+    def rank(self) -> int:
+        """Its place in the order, 0 for `none`."""
+        return _RANKS[self]
+
+    @property
+    def short(self) -> str:
+        """The word for tables and options: restart, capacity, traffic, security, destructive."""
+        return self.name.lower()
+
+
+_RANKS = {risk: rank for rank, risk in enumerate(Risk)}
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """One object on both sides; None where it is not there. `renamed`: the head has it under another identity."""
+
+    cluster: str
+    old: Manifest | None
+    new: Manifest | None
+    renamed: bool = False
+
+    @property
+    def there(self) -> Manifest:
+        """The object of the head, or of the base where it is removed."""
+        found = self.new or self.old
+        assert found is not None  # noqa: S101 - a pair has at least one side
+        return found
+
+    @property
+    def ref(self) -> Ref:
+        """The identity; that of the head where the two differ."""
+        return self.there.ref
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """One thing that a change does to one object.
+
+    `rule` is the row or the code that says so (`pvc-removed`), `source` where that is known from, `path` the field.
+    `old` and `new` are the places of the object on both sides, None where it is not there.
+    """
+
+    risk: Risk
+    rule: str
+    words: str
+    ref: Ref
+    cluster: str = ""
+    path: str = ""
+    source: str = ""
+    old: Source | None = None
+    new: Source | None = None
+
+    @property
+    def place(self) -> Source | None:
+        """Where to look: in the head, or in the base for what is gone."""
+        return self.new or self.old
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """The same statement about several clusters, or about several objects: `count` of them."""
+
+    statement: Statement
+    clusters: tuple[str, ...]
+    count: int
+    refs: tuple[Ref, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """Objects by what happened to them. `form` counts those that are written otherwise and mean the same, `moved` those
+    in another file."""
+
+    added: int = 0
+    changed: int = 0
+    removed: int = 0
+    renamed: int = 0
+    form: int = 0
+    moved: int = 0
+    same: int = 0
+
+    @property
+    def touched(self) -> int:
+        """Objects of which anything is different in meaning."""
+        return self.added + self.changed + self.removed + self.renamed
+
+
+@dataclass(frozen=True, slots=True)
+class Meaning:
+    """What the change means for somebody: a sentence, the cluster, and who is meant (a team, a job)."""
+
+    risk: Risk
+    words: str
+    cluster: str
+    subject: str
+    kind: str
+    """`quota`, `job`, `canary`, `wave`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """Findings on both sides: those that come new, those that are gone, and how many stay.
+
+    `whole` is False where the trees are so large that only the objects that changed were judged.
+    """
+
+    new: tuple[Finding, ...] = ()
+    fixed: tuple[Finding, ...] = ()
+    old: int = 0
+    whole: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Review:
+    """Everything that a review of `base` against `head` found."""
+
+    base: str
+    head: str
+    clusters: tuple[str, ...]
+    counts: Counts
+    statements: tuple[Statement, ...]
+    meanings: tuple[Meaning, ...] = ()
+    waves: tuple[Meaning, ...] = ()
+    radius: tuple[str, ...] = ()
+    findings: Judged = field(default_factory=Judged)
+    place: str = ""
+    """The path in the repository that files of the head are below."""
+
+    @property
+    def risk(self) -> Risk:
+        """The highest class of all statements and meanings."""
+        everything = [each.risk for each in self.statements] + [each.risk for each in self.meanings]
+        return max(everything, key=lambda risk: risk.rank, default=Risk.NONE)
+
+    def fails(self, limit: Risk | None) -> bool:
+        """Whether the review ends with exit code 1: a new finding that fails, or a class at or above the limit."""
+        if any(finding.fails for finding in self.findings.new):
+            return True
+        return limit is not None and self.risk.rank >= limit.rank
+
+
+def rows(statements: Iterable[Statement]) -> list[Row]:
+    """Statements that say the same as one row: over clusters first, then over objects of one kind; highest class first.
+
+    Rows of a class stand in the order in which their statements came.
+    """
+    over_clusters: dict[tuple[object, ...], list[Statement]] = {}
+    for each in statements:
+        over_clusters.setdefault((each.risk, each.rule, each.words, each.ref, each.path), []).append(each)
+    over_objects: dict[tuple[object, ...], list[list[Statement]]] = {}
+    for same in over_clusters.values():
+        first, clusters = same[0], tuple(each.cluster for each in same)
+        key = (first.risk, first.rule, first.words, first.ref.group, first.ref.kind, clusters)
+        over_objects.setdefault(key, []).append(same)
+    found = [
+        Row(
+            groups[0][0],
+            tuple(dict.fromkeys(each.cluster for each in groups[0])),
+            sum(len(group) for group in groups),
+            tuple(dict.fromkeys(group[0].ref for group in groups)),
+        )
+        for groups in over_objects.values()
+    ]
+    return sorted(found, key=lambda row: -row.statement.risk.rank)

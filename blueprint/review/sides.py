@@ -1,0 +1,206 @@
+"""The two sides of a review: files by path, and of these only what must be read.
+
+A file that is the same on both sides is read when somebody asks for what lies around a change, and then once for both.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path, PurePath
+
+from blueprint.check.helm import CHART
+from blueprint.check.kustomization import FILES as KUSTOMIZATIONS
+from blueprint.check.parse import MAX_FILE, Reading, read_bytes
+from blueprint.check.read import SUFFIXES, read
+from blueprint.check.revision import Revision, revision
+from blueprint.errors import UsageError
+from blueprint.finding import Finding
+from blueprint.objects import Manifest
+from blueprint.spec.files import FOLDERS
+from blueprint.tree.lock import NAME as LOCK
+
+_OBJECT = re.compile(rb"""^(?:kind|"kind"|  "kind"): """, re.MULTILINE)
+
+
+class Library:
+    """Files as objects, each read once however many sides hold the same bytes at the same path."""
+
+    def __init__(self) -> None:
+        self._read: dict[tuple[str, bytes], Reading] = {}
+
+    def read(self, path: str, data: bytes) -> Reading:
+        """What one file holds."""
+        key = (path, data)
+        if (found := self._read.get(key)) is None:
+            found = self._read[key] = Reading()
+            read_bytes(data, path, found)
+        return found
+
+
+@dataclass(slots=True)
+class Side:
+    """One side: `name` as it was asked for, `place` the path in the repository that the files are below.
+
+    `files` are those that may hold objects, by path below the place; `built` is what Kustomize and Helm made of them,
+    where there is something to build. `clusters` are the folders that a lock says are clusters.
+    """
+
+    name: str
+    place: str
+    files: dict[str, bytes]
+    library: Library
+    built: Reading | None = None
+    clusters: frozenset[str] = frozenset()
+    _whole: Reading | None = field(default=None, repr=False)
+
+    @property
+    def whole(self) -> Reading:
+        """Everything, read when it is asked for."""
+        if self.built is not None:
+            return self.built
+        if self._whole is None:
+            self._whole = self.holding(())
+        return self._whole
+
+    def holding(self, words: Sequence[bytes]) -> Reading:
+        """What the files hold in which one of the words stands; all files where there is none."""
+        if self.built is not None:
+            return self.built
+        wanted = re.compile(b"|".join(map(re.escape, words))) if words else None
+        return self.of(path for path, data in self.files.items() if wanted is None or wanted.search(data))
+
+    def of(self, paths: Iterator[str]) -> Reading:
+        """What some of the files hold."""
+        together = Reading()
+        for path in sorted(paths):
+            one = self.library.read(path, self.files[path])
+            together.manifests += one.manifests
+            together.aside += one.aside
+            together.findings += one.findings
+            together.marked |= one.marked
+        return together
+
+    def count(self, path: str) -> int:
+        """How many objects a file seems to hold, without reading it."""
+        return len(_OBJECT.findall(self.files[path]))
+
+
+@dataclass(slots=True)
+class Sides:
+    """Base and head, and what of them must be read: the files that are not the same on both."""
+
+    base: Side
+    head: Side
+    changed: list[str]
+    moved: dict[str, str]
+    """Files of the head that stand elsewhere in the base, letter by letter: head path → base path."""
+    unchanged: int
+    """Objects in files that are the same on both sides."""
+
+    def manifests(self) -> tuple[list[Manifest], list[Manifest]]:
+        """The objects that may differ, of the base and of the head."""
+        if self.base.built is not None or self.head.built is not None:
+            return self.base.whole.manifests, self.head.whole.manifests
+        pair = []
+        for side in (self.base, self.head):
+            pair.append(side.of(path for path in self.changed if path in side.files).manifests)
+        return pair[0], pair[1]
+
+    def findings(self) -> list[Finding]:
+        """What is wrong with reading the files that changed."""
+        return self.head.of(path for path in self.changed if path in self.head.files).findings
+
+
+@contextmanager
+def sides(base: str, head: str) -> Iterator[Sides]:
+    """Open both sides: a folder, a file, a revision of Git, or `REVISION:PATH`.
+
+    Raises UsageError for what is none of these.
+    """
+    library = Library()
+    with ExitStack() as stack:
+        old = stack.enter_context(_opened(base, library))
+        new = stack.enter_context(_opened(head, library))
+        yield compared(old, new)
+
+
+def compared(old: Side, new: Side) -> Sides:
+    """Find what differs, by bytes alone."""
+    changed = sorted(p for p in old.files.keys() | new.files.keys() if old.files.get(p) != new.files.get(p))
+    gone = {old.files[path]: path for path in changed if path not in new.files}
+    moved = {p: gone[new.files[p]] for p in changed if p not in old.files and new.files[p] in gone}
+    differs = set(changed)
+    unchanged = sum(new.count(path) for path in new.files if path not in differs)
+    return Sides(old, new, changed, moved, unchanged)
+
+
+@contextmanager
+def _opened(name: str, library: Library) -> Iterator[Side]:
+    path = Path(name)
+    if name and path.exists():
+        yield _side(name, path, name, library)
+        return
+    asked, below = _asked(name)
+    with asked.files(below) as folder:
+        place = below[0]
+        yield _side(name, folder / place, place, library)
+
+
+def _asked(name: str) -> tuple[Revision, list[str]]:
+    asked, below = revision([name])
+    if asked is not None:
+        return asked, below
+    try:
+        asked, below = revision(["."], name)
+    except UsageError:
+        hint = "write a folder, a revision such as main, or REVISION:PATH"
+        raise UsageError(f"{name} is no folder and no revision of Git", hint=hint) from None
+    assert asked is not None  # noqa: S101 - a name was given
+    return asked, below
+
+
+def _side(name: str, top: Path, place: str, library: Library) -> Side:
+    files = dict(_files(top))
+    side = Side(name, "" if os.path.normpath(place) == "." else os.path.normpath(place), files, library)
+    side.clusters = frozenset(_clusters(top))
+    if top.is_dir() and any(PurePath(path).name in (*KUSTOMIZATIONS, CHART) for path in files):
+        side.built = read([Path()], base=top, build=True)
+    side.files = {path: data for path, data in files.items() if path.endswith(SUFFIXES)}
+    return side
+
+
+def _files(top: Path) -> Iterator[tuple[str, bytes]]:
+    """Path below the top and bytes of every file that may hold objects, without hidden ones and specs of platforms."""
+    if not top.is_dir():
+        yield top.name, top.read_bytes()
+        return
+    specs = {top / folder for folder in FOLDERS} if _is_platform(top) else set()
+    for folder, folders, names in os.walk(top):
+        here = Path(folder)
+        folders[:] = [n for n in folders if not n.startswith(".") and n != "node_modules" and here / n not in specs]
+        below = "" if here == top else f"{here.relative_to(top).as_posix()}/"
+        for name in names:
+            if name.startswith(".") or not (name.endswith(SUFFIXES) or name in (*KUSTOMIZATIONS, CHART)):
+                continue
+            path = here / name
+            if stat.S_ISREG(path.lstat().st_mode):
+                with path.open("rb") as stream:
+                    yield below + name, stream.read(MAX_FILE + 1)
+
+
+def _is_platform(top: Path) -> bool:
+    """Whether specs lie here with their rendered tree: what counts for a review is the tree."""
+    return (top / "clusters").is_dir() and (top / "rendered" / LOCK).is_file()
+
+
+def _clusters(top: Path) -> Iterator[str]:
+    """The folders of clusters, where a lock says that the folders beside it are some."""
+    for place in (top, top / "rendered"):
+        if (place / LOCK).is_file():
+            prefix = "" if place == top else "rendered/"
+            yield from (f"{prefix}{each.name}" for each in place.iterdir() if each.is_dir())

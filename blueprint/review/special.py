@@ -1,0 +1,335 @@
+"""Where one field does not say what a change does: a function for each `code` of the table of risks.
+
+Each takes the edit and what lies around it, and says the class and the words, or None to let the row's own words stand.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from blueprint.catalog.crds import Json
+from blueprint.check.images import image as parsed
+from blueprint.check.shapes import items, mapping, maps, text
+from blueprint.review.around import Around
+from blueprint.review.diff import MISSING, Edit, Item
+from blueprint.review.model import Pair, Risk
+from blueprint.review.risks import field, item
+from blueprint.review.words import shown, shown_pair
+
+Said = tuple[Risk, str]
+
+_GUARDS = ("Prune=false", "Prune=confirm", "Delete=false", "Delete=confirm")
+_FORCES = {
+    "Replace=true": "replaced instead of patched: fields that controllers wrote are lost",
+    "Force=true": "deleted and made anew where an update is refused",
+}
+_SEVERITY = {
+    "deny": 3,
+    "Deny": 3,
+    "Enforce": 3,
+    "enforce": 3,
+    "warn": 2,
+    "Warn": 2,
+    "Audit": 1,
+    "audit": 1,
+    "dryrun": 1,
+}
+_LEVELS = {"privileged": 0, "baseline": 1, "restricted": 2}
+_LOOSE = {
+    "privileged": True,
+    "allowPrivilegeEscalation": True,
+    "runAsNonRoot": False,
+    "readOnlyRootFilesystem": False,
+}
+_MODES = {"DISABLE": 0, "PERMISSIVE": 1, "UNSET": 1, "STRICT": 2}
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """One edit of one object, and what lies around."""
+
+    pair: Pair
+    edit: Edit
+    around: Around
+
+    @property
+    def default(self) -> str:
+        """Field, before and after."""
+        before, after = shown_pair(self.edit)
+        return f"{field(self.edit)} {before} → {after}"
+
+
+def options(case: Case) -> Said | None:
+    """Options of Argo CD, in an annotation or in an Application."""
+    before, after = _options(case.edit.before), _options(case.edit.after)
+    lost, won = before - after, after - before
+    guards = sorted(option for option in lost if option in _GUARDS)
+    weaker = [guard for guard in guards if not any(each.startswith(guard[:6]) and each in _GUARDS for each in won)]
+    if weaker:
+        return Risk.DESTRUCTIVE, f"no longer protected: {', '.join(weaker)} is gone, and a prune deletes it unasked"
+    forces = [f"{option}: {_FORCES[option]}" for option in sorted(won) if option in _FORCES]
+    if forces:
+        return Risk.DESTRUCTIVE, forces[0]
+    return Risk.NONE, f"sync options {shown(sorted(lost))} → {shown(sorted(won))}"
+
+
+def _options(value: Json) -> set[str]:
+    if isinstance(value, list):
+        return {each for each in value if isinstance(each, str)}
+    return {each.strip() for each in value.split(",") if each.strip()} if isinstance(value, str) else set()
+
+
+def quota(case: Case) -> Said | None:
+    """Rows of a ClusterQueue or Cohort, by flavor and resource."""
+    named = [step.keys[0][1] for step in case.edit.steps if isinstance(step, Item)]
+    before, after = shown_pair(case.edit)
+    last = case.edit.steps[-1]
+    if len(named) == 2 and isinstance(last, str):
+        words = {"nominalQuota": "nominal", "borrowingLimit": "borrowing limit", "lendingLimit": "lending limit"}
+        unlimited = "no limit" if last != "nominalQuota" else "nothing"
+        before, after = (unlimited if each == "nothing" else each for each in (before, after))
+        return Risk.CAPACITY, f"{words.get(last, last)} of {named[1]} on {named[0]} {before} → {after}"
+    if isinstance(last, Item) and len(named) == 1:
+        return Risk.CAPACITY, f"flavor {named[0]} {'comes' if case.edit.before is MISSING else 'goes'}"
+    if isinstance(last, Item):
+        return Risk.CAPACITY, f"{named[1]} on {named[0]} {'comes' if case.edit.before is MISSING else 'goes'}"
+    return Risk.CAPACITY, f"{field(case.edit)}: {_flavors(case.edit.before)} → {_flavors(case.edit.after)}"
+
+
+def _flavors(value: Json) -> str:
+    found = [
+        f"{text(flavor.get('name'))} ({', '.join(text(row.get('name')) for row in maps(flavor.get('resources')))})"
+        for group in maps(value)
+        for flavor in maps(group.get("flavors"))
+    ]
+    return ", ".join(found) if found else shown(value)
+
+
+def pod_security(case: Case) -> Said | None:
+    """Labels of pod security: `enforce` decides, `warn` and `audit` only tell."""
+    name = str(case.edit.steps[-1]).rpartition("/")[2]
+    if name != "enforce":
+        return Risk.NONE if not name.startswith("enforce") else Risk.SECURITY, case.default
+    before, after = (_LEVELS.get(str(v), 0) for v in (case.edit.before, case.edit.after))
+    verb = "weaker" if after < before else "stricter"
+    told = [shown(v) if v is not MISSING else "none" for v in (case.edit.before, case.edit.after)]
+    return Risk.SECURITY, f"pod security is {verb}: enforces {told[0]} → {told[1]}"
+
+
+def namespace_label(case: Case) -> Said | None:
+    """A label of a namespace matters to those that select namespaces by it."""
+    key = str(case.edit.steps[-1])
+    readers = case.around.selecting(key)
+    before, after = shown_pair(case.edit)
+    if not readers:
+        return Risk.NONE, f"label {key} {before} → {after}"
+    return Risk.SECURITY, f"label {key} {before} → {after}: {counted(readers)} select namespaces by it"
+
+
+def counted(names: list[str]) -> str:
+    """`3 policies`-like words for a list of names: the first two by name."""
+    return ", ".join(names[:2]) + (f" and {len(names) - 2} more" if len(names) > 2 else "")
+
+
+def enforcement(case: Case) -> Said | None:
+    """What a policy does about what breaks it."""
+    before, after = _strength(case.edit.before), _strength(case.edit.after)
+    words = [shown(v) if v is not MISSING else "nothing" for v in (case.edit.before, case.edit.after)]
+    if case.edit.steps and not isinstance(case.edit.steps[-1], str):
+        whole = mapping(mapping(case.pair.there.body.get("spec")))
+        if case.edit.before is MISSING and _strength(items(whole.get("validationActions"))) == after:
+            return Risk.SECURITY, f"does {words[1]}, too"
+    if after < before:
+        return Risk.SECURITY, f"no longer refuses: {words[0]} → {words[1]}"
+    return Risk.SECURITY, f"refuses from now on: {words[0]} → {words[1]}" if after == 3 else f"{words[0]} → {words[1]}"
+
+
+def _strength(value: Json) -> int:
+    if isinstance(value, list):
+        return max((_strength(each) for each in value), default=0)
+    return _SEVERITY.get(value.lower(), 0) if isinstance(value, str) else 0
+
+
+def policy(case: Case) -> Said | None:
+    """What a policy judges: more or fewer objects."""
+    path = ".".join(case.edit.path)
+    before, after = shown_pair(case.edit)
+    length = [len(items(v)) if isinstance(v, list) else (v is not MISSING) for v in (case.edit.before, case.edit.after)]
+    out = "exclude" in path.lower() or _operator(case) == "NotIn" or "matchConditions" in path
+    if out and length[0] != length[1]:
+        verb = "fewer objects are judged" if length[1] > length[0] else "more objects are judged"
+        return Risk.SECURITY, f"{verb}: {field(case.edit)} {before} → {after}"
+    if path.endswith(("matchPolicy", "background.enabled")) or "autogen" in path:
+        return Risk.NONE, case.default
+    return Risk.SECURITY, f"what it judges, and by what, changes: {field(case.edit)} {before} → {after}"
+
+
+def _operator(case: Case) -> str:
+    """The operator of the selector's row that an edit lies in."""
+    value: Any = case.pair.there.body
+    found = ""
+    for step in case.edit.steps:
+        if isinstance(value, dict) and "operator" in value:
+            found = text(value["operator"])
+        if isinstance(step, str) and isinstance(value, dict):
+            value = value.get(step)
+        elif isinstance(step, int) and isinstance(value, list) and step < len(value):
+            value = value[step]
+        else:
+            return found
+    return found
+
+
+def mtls(case: Case) -> Said | None:
+    """How the mesh takes connections."""
+    before, after = (_MODES.get(str(v), 1) for v in (case.edit.before, case.edit.after))
+    words = f"{shown(case.edit.before)} → {shown(case.edit.after)}"
+    return Risk.SECURITY, f"takes plain text, too ({words})" if after < before else f"takes only mutual TLS ({words})"
+
+
+def volumes(case: Case) -> Said | None:
+    """Volumes of a pod: the node's own files are another matter."""
+    name = item(case.edit)
+    before, after = shown_pair(case.edit)
+    come = maps(case.edit.after) or [mapping(case.edit.after)]
+    hosts = [each for each in come if "hostPath" in each and each not in items(case.edit.before)]
+    if hosts or "hostPath" in case.edit.path:
+        name = name or (text(hosts[0].get("name")) if hosts else "")
+        path = mapping(hosts[0]["hostPath"]).get("path") if hosts else case.edit.after
+        return Risk.SECURITY, f"volume {name} is a folder of the node: {shown(path)}"
+    if not name:
+        return Risk.RESTART, f"volumes {before} → {after}"
+    if case.edit.before is MISSING or case.edit.after is MISSING:
+        return Risk.RESTART, f"volume {name} {'comes' if case.edit.before is MISSING else 'goes'}"
+    return Risk.RESTART, f"volume {name}: {field(case.edit)} {before} → {after}"
+
+
+def security_context(case: Case) -> Said | None:
+    """What a container may do on its node."""
+    last = str(case.edit.steps[-1])
+    before, after = shown_pair(case.edit)
+    if last in _LOOSE:
+        may = _LOOSE[last]
+        weaker = case.edit.after is may or (case.edit.after is MISSING and case.edit.before is not may)
+        verb = "may do more" if weaker else "may do less"
+        return Risk.SECURITY, f"{verb} on its node: {last} {before} → {after}"
+    return Risk.SECURITY, f"what it may do on its node: {field(case.edit)} {before} → {after}"
+
+
+def image(case: Case) -> Said | None:
+    """An image: from where, and what in it."""
+    if not (isinstance(case.edit.before, str) and isinstance(case.edit.after, str)):
+        return None
+    old, new = parsed(case.edit.before), parsed(case.edit.after)
+    before, after = shown_pair(case.edit)
+    registries = [_registry(each.repository) for each in (old, new)]
+    if registries[0] != registries[1]:
+        return Risk.SECURITY, f"image from another registry: {registries[0]} → {registries[1]}"
+    if old.repository != new.repository:
+        return Risk.RESTART, f"another image: {before} → {after}"
+    if old.digest and not new.digest:
+        return Risk.SECURITY, f"image no longer by digest: {before} → {after}, which can be moved"
+    return Risk.RESTART, f"image {before} → {after}"
+
+
+def _registry(repository: str) -> str:
+    """The host of an image; github.com/distribution/reference v0.6.0 normalize.go splitDockerDomain."""
+    host, slash, _ = repository.partition("/")
+    return host if slash and (set(host) & {".", ":"} or host == "localhost") else "docker.io"
+
+
+def job_shape(case: Case) -> Said | None:
+    """The size of a job."""
+    return Risk.CAPACITY, case.default
+
+
+def canary(case: Case) -> Said | None:
+    """The steps of a canary as weights."""
+    if "steps" not in case.edit.path:
+        return Risk.TRAFFIC, case.default
+    old, new = (_weights(manifest.body if manifest else {}) for manifest in (case.pair.old, case.pair.new))
+    if old != new:
+        return Risk.TRAFFIC, f"canary steps {_percent(old)} become {_percent(new)}"
+    checks = [_analyses(m.body if m else {}) for m in (case.pair.old, case.pair.new)]
+    if checks[1] < checks[0]:
+        return Risk.TRAFFIC, f"canary is judged {checks[1]} times instead of {checks[0]}: steps without analysis"
+    return Risk.TRAFFIC, f"canary steps: {case.default}"
+
+
+def _steps(body: Mapping[str, Any]) -> list[dict[str, Any]]:
+    spec = mapping(mapping(mapping(body.get("spec")).get("strategy")).get("canary"))
+    return maps(spec.get("steps"))
+
+
+def _weights(body: Mapping[str, Any]) -> list[int]:
+    return [step["setWeight"] for step in _steps(body) if isinstance(step.get("setWeight"), int)]
+
+
+def _analyses(body: Mapping[str, Any]) -> int:
+    return sum("analysis" in step for step in _steps(body))
+
+
+def _percent(weights: list[int]) -> str:
+    return ", ".join(f"{weight} %" for weight in weights) or "none"
+
+
+def configuration(case: Case) -> Said | None:
+    """A ConfigMap: who reads it, and whether that is a component of the platform."""
+    readers, component = case.around.readers(case.pair), case.around.component(case.pair)
+    key = field(case.edit).removeprefix("data.")
+    if component:
+        return (
+            Risk.CAPACITY if component == "Kueue" else Risk.TRAFFIC,
+            f"{component}'s own configuration: {key} changes",
+        )
+    if not readers:
+        return Risk.NONE, f"{key} changes; no pod of the tree reads it"
+    return (
+        Risk.RESTART,
+        f"{key} changes, read by {counted(readers)}: seen after a restart where it is in the environment",
+    )
+
+
+def version(case: Case) -> Said | None:
+    """The same object in another version of its API."""
+    old, new = text(case.edit.before), text(case.edit.after)
+    if old.rpartition("/")[0] != new.rpartition("/")[0]:
+        return Risk.UNKNOWN, f"another API group: {old} → {new}"
+    if case.around.pack.kind(new, case.pair.ref.kind) is None:
+        return Risk.UNKNOWN, f"{new} is not known: {old} → {new}"
+    return Risk.NONE, f"written as {new} instead of {old}"
+
+
+def _beyond(name: str) -> Callable[[Case], Said | None]:
+    """Functions that need rooms of their own are looked up when they are needed."""
+
+    def ask(case: Case) -> Said | None:
+        from blueprint.review import access
+
+        found: Said | None = getattr(access, name)(case.pair, case.edit, case.around)
+        return found
+
+    return ask
+
+
+CODES: dict[str, Callable[[Case], Said | None]] = {
+    "sync_options": options,
+    "app_options": options,
+    "quota": quota,
+    "pod_security": pod_security,
+    "namespace_label": namespace_label,
+    "rights": _beyond("rights"),
+    "enforcement": enforcement,
+    "policy": policy,
+    "network": _beyond("network"),
+    "mtls": mtls,
+    "volumes": volumes,
+    "security_context": security_context,
+    "image": image,
+    "job_shape": job_shape,
+    "canary": canary,
+    "configuration": configuration,
+    "version": version,
+}

@@ -1,0 +1,45 @@
+"""The corpus: every change has the class and the sentence that changes.yaml says."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml_rs
+
+from blueprint.review.entries import entries
+from blueprint.review.model import Review
+from tests.review.conftest import Bench
+
+CHANGES: list[dict[str, Any]] = yaml_rs.loads((Path(__file__).parent / "changes.yaml").read_text("utf-8"))
+
+
+def said(review: Review) -> str:
+    """Every sentence of a review, one a line."""
+    return "\n".join([*(e.words for e in entries(review)), *review.radius, *(w.words for w in review.waves)])
+
+
+@pytest.mark.parametrize("change", CHANGES, ids=lambda change: change["name"])
+def test_class_and_sentence(change: dict[str, Any], bench: Bench) -> None:
+    if "base" in change:
+        review = bench.review({"a.yaml": change["base"].encode()}, {"a.yaml": change["head"].encode()})
+    else:
+        review = bench.review(bench.tree, bench.changed(change["edits"]))
+    everything = said(review)
+    assert review.risk.short == change["class"], everything
+    for sentence in change.get("says", ()):
+        assert sentence in everything
+    for sentence in change.get("never", ()):
+        assert sentence not in everything
+
+
+def test_there_are_enough_of_each() -> None:
+    looks = Counter(change.get("looks") for change in CHANGES)
+    classes = Counter(change["class"] for change in CHANGES)
+    assert len(CHANGES) >= 60
+    assert looks["frightening"] >= 10
+    assert looks["small"] >= 10
+    assert all(classes[name] >= 4 for name in ("none", "restart", "capacity", "traffic", "security", "destructive"))
+    assert len({change["name"] for change in CHANGES}) == len(CHANGES)
