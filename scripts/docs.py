@@ -64,6 +64,7 @@ FAMILIES = {
     "BAK": ("Backups", "Whether a backup would help."),
     "UPG": ("Upgrades", "APIs that the target version does not serve."),
     "SIG": ("Signatures", "Who signed the tree and when, whether it is still that tree, and what the log says."),
+    "CRE": ("The credential", "Why a deployment is not allowed: policies, reports, backups and times."),
     "TRE": ("The tree", "Its lock, what people did to it, and the names of rendered files."),
 }
 

@@ -12,7 +12,7 @@ import os
 import sys
 from pathlib import Path
 
-from blueprint.cli import attesting, conforming, delivering, judging, making, reviewing  # noqa: F401 - each registers its verbs
+from blueprint.cli import attesting, conforming, credentials, delivering, judging, making, reviewing  # noqa: F401 - each registers its verbs
 from blueprint.cli.app import Output, app
 from blueprint.errors import BlueprintError, EnvironmentLacks
 

@@ -20,28 +20,32 @@ if TYPE_CHECKING:
     from blueprint.attest.filelist import Listing
     from blueprint.attest.trust import Identity
 
-_Rev = Annotated[
+Rev_ = Annotated[
     str | None, typer.Option("--rev", metavar="REVISION", help="Read the tree from this commit, not from the disk.")
 ]
-_Config = Annotated[
+Config_ = Annotated[
     Path | None,
     typer.Option("--trust-config", metavar="FILE", help="Where to sign and whom to trust [default: public Sigstore]."),
 ]
-_Identity = Annotated[
+Token_ = Annotated[
+    Path | None,
+    typer.Option("--identity-token", metavar="FILE", help="File with an OIDC token [default: that of the CI]."),
+]
+Identity_ = Annotated[
     list[str] | None,
     typer.Option("--identity", metavar="NAME", help="Who may have signed, exactly; may be given several times."),
 ]
-_Issuer = Annotated[
+Issuer_ = Annotated[
     list[str] | None, typer.Option("--issuer", metavar="URL", help="The issuer of the identity, exactly.")
 ]
-_Root = Annotated[
+Root_ = Annotated[
     Path | None,
     typer.Option("--trusted-root", metavar="FILE", help="Keys of the Sigstore, offline [default: public Sigstore]."),
 ]
-_Key = Annotated[
+Key_ = Annotated[
     list[Path] | None, typer.Option("--key", metavar="FILE", help="Public key that may have signed, and no identity.")
 ]
-_MaxAge = Annotated[
+MaxAge_ = Annotated[
     str | None, typer.Option("--max-age", metavar="TIME", help="How old the signature may be, such as 30d or 12h.")
 ]
 
@@ -49,16 +53,13 @@ _MaxAge = Annotated[
 @app.command()
 def sign(
     tree: Annotated[Path, typer.Argument(help="The rendered tree.")] = Path("rendered"),
-    rev: _Rev = None,
+    rev: Rev_ = None,
     sequence: Annotated[
         int | None,
         typer.Option("--sequence", min=1, help="Number of this signature [default: one more than the last]."),
     ] = None,
-    trust_config: _Config = None,
-    identity_token: Annotated[
-        Path | None,
-        typer.Option("--identity-token", metavar="FILE", help="File with an OIDC token [default: that of the CI]."),
-    ] = None,
+    trust_config: Config_ = None,
+    identity_token: Token_ = None,
     browser: Annotated[bool, typer.Option("--browser", help="Get a token through a browser.")] = False,
     key: Annotated[
         Path | None, typer.Option("--key", metavar="FILE", help="Private key in PEM, for places without Sigstore.")
@@ -71,8 +72,8 @@ def sign(
     from blueprint.attest.trust import trust_config as read_config
 
     started = time.monotonic()
-    listing = _listing(tree, rev)
-    rendered, findings = signing.to_sign(listing, sequence=sequence)
+    found = listing(tree, rev)
+    rendered, findings = signing.to_sign(found, sequence=sequence)
     document: dict[str, Any] = {}
     if rendered is not None and not findings:
         try:
@@ -89,19 +90,19 @@ def sign(
             document = _proven(proof, rendered.digest, rendered.sequence, len(rendered.files))
             document["written"] = [str(path) for path in written]
         except Refused as refused:
-            findings = [refused.finding(listing.where)]
+            findings = [refused.finding(found.where)]
     _tell(output, findings, document, started, "signed")
 
 
 @app.command()
 def verify(
     tree: Annotated[Path, typer.Argument(help="The rendered tree, with its signatures.")] = Path("rendered"),
-    rev: _Rev = None,
-    identity: _Identity = None,
-    issuer: _Issuer = None,
-    key: _Key = None,
-    trusted_root: _Root = None,
-    max_age: _MaxAge = None,
+    rev: Rev_ = None,
+    identity: Identity_ = None,
+    issuer: Issuer_ = None,
+    key: Key_ = None,
+    trusted_root: Root_ = None,
+    max_age: MaxAge_ = None,
     cluster: Annotated[str, typer.Option("--cluster", help="The tree must be signed for this cluster.")] = "",
     after: Annotated[int, typer.Option("--after", metavar="N", help="Refuse a sequence below this one.", min=0)] = 0,
     log: Annotated[
@@ -124,13 +125,13 @@ def verify(
     from blueprint.attest.verify import verify as judge
 
     started = time.monotonic()
-    allowed, prover = _prover(identity, issuer, key, trusted_root)
-    listing = _listing(tree, rev)
+    allowed, proving = prover(identity, issuer, key, trusted_root)
+    found = listing(tree, rev)
     ledger = Ledger.open(log) if log else None
     stream = cluster or "all"
     before, digest = ledger.seen(stream) if ledger else (0, "")
-    demands = Demands(_duration(max_age), max(after, before), digest if before >= after else "", cluster)
-    verdict = judge(listing, prover, demands)
+    demands = Demands(duration(max_age), max(after, before), digest if before >= after else "", cluster)
+    verdict = judge(found, proving, demands)
     findings, document = list(verdict.findings), {}
     if verdict.rendered and verdict.proof:
         rendered = verdict.rendered
@@ -141,20 +142,20 @@ def verify(
             ]
         if cosign and verdict.holds:
             try:
-                second.agree(listing, allowed, trusted_root, key[0] if key else None)
+                second.agree(found, allowed, trusted_root, key[0] if key else None)
             except Refused as refused:
-                findings.append(refused.finding(listing.where))
+                findings.append(refused.finding(found.where))
         if ledger and not findings:
             for name in (RENDER_BUNDLE, PROVENANCE_BUNDLE):
-                data = listing.bundles[name]
-                ledger.take(data, prover.prove(data))
+                data = found.bundles[name]
+                ledger.take(data, proving.prove(data))
             findings += ledger.findings()
             if not findings:
                 ledger.save(stream, rendered.sequence, rendered.digest)
     _tell(output, findings, document, started, "verified")
 
 
-def _prover(
+def prover(
     names: list[str] | None, issuers: list[str] | None, keys: list[Path] | None, root: Path | None
 ) -> tuple[tuple[Identity, ...], Prover]:
     """Who may have signed: identities, or keys; never both, and never nobody."""
@@ -169,7 +170,8 @@ def _prover(
     return allowed, ByIdentity(trusted_root(root), allowed)
 
 
-def _listing(tree: Path, rev: str | None) -> Listing:
+def listing(tree: Path, rev: str | None) -> Listing:
+    """What lies in a tree: on the disk, or in a commit."""
     from blueprint.attest.filelist import of_commit, of_folder, top_of
 
     if rev is None:
@@ -193,7 +195,8 @@ def _again(specs: Path) -> Listing:
         return of_folder(tree)
 
 
-def _duration(text: str | None) -> timedelta | None:
+def duration(text: str | None) -> timedelta | None:
+    """A span of time as specs write it. Raises UsageError."""
     from pydantic import TypeAdapter, ValidationError
 
     from blueprint.spec.base import Duration

@@ -12,11 +12,16 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
+from blueprint.attest.evidence import World
+from blueprint.attest.policy_evidence import policies_of
 from blueprint.cli import app
 from blueprint.errors import UsageError
 from blueprint.new import copy_example
 from blueprint.pipeline import render_platform
+from tests.attest.deployment import UID, Deployment, as_seen
 from tests.attest.world import MALLORY, RENDERER, Office
+
+CLUSTER_POLICIES = ("validating", "gate", "native", "constraint")
 
 
 class Shell:
@@ -162,3 +167,32 @@ def test_no_secret_lies_in_what_was_written(shell: Shell) -> None:
             assert token not in data
             assert token.rpartition(b".")[2] not in data
             assert b"PRIVATE KEY" not in data
+
+
+def test_a_credential_from_the_evidence_of_a_cluster(shell: Shell, repository: Path) -> None:
+    (shell.folder / "platform/policies").mkdir(exist_ok=True)
+    shutil.copy(repository / "policies/no-token-secrets.yaml", shell.folder / "platform/policies")
+    shell.run("render", "platform")
+    shell.sign()
+    deployment = Deployment(shell.folder / "store")
+    policies = policies_of(World.read([shell.folder / "platform/rendered/lab"]))
+    objects = [body for name, body in deployment.objects.items() if name not in CLUSTER_POLICIES]
+    objects += [as_seen(dict(policy.body)) for policy in policies]
+    deployment.write_store()
+    # Kubernetes' own policies leave no report.
+    objects.remove(deployment.objects["report"])
+    evidence = shell.folder / "objects.json"
+    evidence.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": objects}))
+    where = ["platform/rendered", "--cluster", "lab"]
+    given = ["--objects", "objects.json", "--store", "store"]
+    signing = ["--trust-config", "trust.json", "--identity-token", "token"]
+    issued = shell.run("credential", "issue", *where, *given, *shell.who[:4], *signing)
+    assert "policyHash" in issued
+    again = shell.run("credential", "verify", *where, "--uid", UID, *shell.who, "--strict", *given, "-o", "json")
+    assert json.loads(again)["credential"]["policyEvidence"] == "cluster"
+    assert shell.verify("--cluster", "lab"), "a credential lies among the signatures, and harms nothing"
+    assert "CRE302" in shell.run("credential", "verify", *where, "--uid", "another", *shell.who, code=1)
+    deployment.objects["backup"]["status"]["phase"] = "PartiallyFailed"
+    evidence.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": objects}))
+    refused = shell.run("credential", "issue", *where, *given, *shell.who[:4], *signing, code=1)
+    assert "CRE201" in refused

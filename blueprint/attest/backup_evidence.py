@@ -1,0 +1,231 @@
+"""backupHash: a backup that could be restored, by what Velero says of it and by what lies in the object store.
+
+`Completed` alone says little: a backup of metadata, or one that skipped every volume, completes (velero issue 6212).
+The API has no hash of the contents, and no `status.snapshotID`; only the store has bytes, and they are hashed here.
+Source: github.com/vmware-tanzu/velero v1.18.3 pkg/apis/velero/v1/backup_types.go,
+pkg/persistence/object_store_layout.go, internal/volume/volumes_information.go.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import tarfile
+import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from hashlib import sha256
+from pathlib import Path
+from typing import Any, Final
+
+from blueprint.attest.evidence import AHEAD, Body, Window, World, count, listed, mapping, moment, written
+from blueprint.attest.filelist import canonical
+from blueprint.objects import Manifest
+
+GROUP: Final = "velero.io"
+_PAIRS: Final = (
+    ("volumeSnapshotsAttempted", "volumeSnapshotsCompleted"),
+    ("csiVolumeSnapshotsAttempted", "csiVolumeSnapshotsCompleted"),
+    ("backupItemOperationsAttempted", "backupItemOperationsCompleted"),
+)
+_LARGEST: Final = 256 * 2**20
+"""Bytes of unpacked JSON from the store."""
+
+
+@dataclass(frozen=True, slots=True)
+class BackupEvidence:
+    """The hash, what it is over, and when the backup was complete."""
+
+    sha256: str
+    document: dict[str, Any]
+    completed: datetime | None
+
+
+def backup_evidence(world: World, window: Window, name: str = "", store: Path | None = None) -> BackupEvidence:
+    """Judge one backup, by default the newest; reasons to refuse go to `world`.
+
+    `store` is the bucket, with its prefix, as a folder: mounted, or copied. Without it only what the API says is
+    judged, and the evidence says so.
+    """
+    backup = _chosen(world, name)
+    if backup is None:
+        world.refuse("CRE201", f"there is no backup {name}".rstrip())
+        return BackupEvidence(sha256(b"").hexdigest(), {}, None)
+    status, spec = mapping(backup.body.get("status")), mapping(backup.body.get("spec"))
+    completed = _status(backup, status, world, window)
+    location = _location(backup, spec, world, window)
+    objects: list[dict[str, Any]] = []
+    volumes: dict[tuple[str, str], str] = {}
+    if store is not None:
+        objects = _stored(backup, store, volumes, world)
+    _volumes(backup, spec, volumes, world)
+    document = {
+        "level": "status" if store is None else "store",
+        "name": backup.ref.name,
+        "uid": str(mapping(backup.body.get("metadata")).get("uid") or ""),
+        "phase": str(status.get("phase") or ""),
+        "startTimestamp": status.get("startTimestamp"),
+        "completionTimestamp": status.get("completionTimestamp"),
+        "expiration": status.get("expiration"),
+        "storageLocation": location,
+        "items": count(mapping(status.get("progress")).get("itemsBackedUp")),
+        "counters": {key: count(status.get(key)) for pair in _PAIRS for key in pair},
+        "objects": objects,
+    }
+    return BackupEvidence(sha256(canonical(document)).hexdigest(), document, completed)
+
+
+def _chosen(world: World, name: str) -> Manifest | None:
+    found = [backup for backup in world.all(GROUP, "Backup") if not name or backup.ref.name == name]
+    return max(
+        found, key=lambda backup: str(mapping(backup.body.get("status")).get("startTimestamp") or ""), default=None
+    )
+
+
+def _status(backup: Manifest, status: Body, world: World, window: Window) -> datetime | None:
+    name, phase = backup.ref.name, status.get("phase")
+    if phase != "Completed":
+        reason = status.get("failureReason") or ", ".join(map(str, listed(status.get("validationErrors"))))
+        world.refuse("CRE201", f"backup {name} is {phase or 'in no phase'}" + (f": {reason}" if reason else ""))
+    for attempted, done in _PAIRS:
+        if count(status.get(attempted)) != count(status.get(done)):
+            message = f"backup {name}: {attempted} {count(status.get(attempted))}, {done} {count(status.get(done))}"
+            world.refuse("CRE202", message)
+    for key in ("errors", "backupItemOperationsFailed"):
+        if number := count(status.get(key)):
+            world.refuse("CRE202", f"backup {name} has {key} {number}")
+    progress = mapping(status.get("progress"))
+    if not count(progress.get("itemsBackedUp")):
+        world.refuse("CRE203", f"backup {name} holds nothing")
+    elif count(progress.get("itemsBackedUp")) < count(progress.get("totalItems")):
+        world.refuse("CRE202", f"backup {name} has {progress['itemsBackedUp']} of {progress['totalItems']} items")
+    completed, expires = moment(status.get("completionTimestamp")), moment(status.get("expiration"))
+    if completed is None:
+        world.refuse("CRE207", f"backup {name} was complete at a time that nobody knows")
+    elif completed > window.now + AHEAD:
+        world.refuse("CRE207", f"backup {name} is of the future ({written(completed)})")
+    elif window.now - completed > window.backup:
+        world.refuse("CRE207", f"backup {name} was complete at {written(completed)}, more than {window.backup} ago")
+    if expires is not None and expires <= window.now:
+        world.refuse("CRE207", f"backup {name} expired at {written(expires)}")
+    return completed
+
+
+def _location(backup: Manifest, spec: Body, world: World, window: Window) -> str:
+    name = str(spec.get("storageLocation") or "default")
+    location = world.named(GROUP, "BackupStorageLocation", name, backup.ref.namespace)
+    if location is None:
+        world.refuse("CRE205", f"the storage location {name} is not in the cluster")
+        return name
+    status = mapping(location.body.get("status"))
+    seen = moment(status.get("lastValidationTime"))
+    if status.get("phase") != "Available":
+        world.refuse("CRE205", f"the storage location {name} is {status.get('phase') or 'in no phase'}")
+    elif seen is None or window.now - seen > window.store:
+        when = written(seen) if seen else "never"
+        world.refuse("CRE205", f"the storage location {name} was last seen {when}")
+    return name
+
+
+def _stored(backup: Manifest, store: Path, volumes: dict[tuple[str, str], str], world: World) -> list[dict[str, Any]]:
+    """Hash what the store has of a backup, and read from it what became of each volume."""
+    name = backup.ref.name
+    folder = store / "backups" / name
+    if not folder.is_dir():
+        world.refuse("CRE206", f"the store has no folder backups/{name}")
+        return []
+    needed = (f"{name}.tar.gz", f"{name}-resource-list.json.gz", f"{name}-volumeinfo.json.gz", "velero-backup.json")
+    for file in needed:
+        if not (folder / file).is_file():
+            world.refuse("CRE206", f"the store lacks backups/{name}/{file}")
+    if (folder / f"{name}.tar.gz").is_file():
+        _contents(folder / f"{name}.tar.gz", world)
+    resources = _json(folder / f"{name}-resource-list.json.gz", world)
+    if resources is not None and not any(listed(rows) for rows in mapping(resources).values()):
+        world.refuse("CRE203", f"backup {name} lists no resource")
+    for info in listed(_json(folder / f"{name}-volumeinfo.json.gz", world)):
+        row = mapping(info)
+        result = "skipped" if row.get("skipped") else str(row.get("result") or "unknown")
+        volumes[str(row.get("pvcNamespace") or ""), str(row.get("pvcName") or "")] = result
+        if result == "failed":
+            world.refuse("CRE208", f"the volume of {row.get('pvcNamespace')}/{row.get('pvcName')} failed")
+    kept = _json(folder / "velero-backup.json", world)
+    own = mapping(mapping(kept).get("metadata")).get("uid")
+    if kept is not None and own != mapping(backup.body.get("metadata")).get("uid"):
+        world.refuse("CRE206", f"the store's backup {name} has another UID: it is another backup")
+    return [
+        {"key": f"backups/{name}/{file.name}", "size": file.stat().st_size, "sha256": _digest(file)}
+        for file in sorted(folder.iterdir())
+        if file.is_file()
+    ]
+
+
+def _contents(file: Path, world: World) -> None:
+    """A tar that cannot be read to its end, or that holds no resource, restores nothing."""
+    try:
+        with tarfile.open(file, "r|gz") as archive:
+            if not any(member.name.startswith("resources/") and member.isfile() for member in archive):
+                world.refuse("CRE203", f"{file.name} holds no resource")
+    except (tarfile.TarError, OSError, EOFError, zlib.error):
+        world.refuse("CRE206", f"{file.name} cannot be read")
+
+
+def _json(file: Path, world: World) -> Any:  # noqa: ANN401 - JSON
+    if not file.is_file():
+        return None
+    try:
+        if file.suffix != ".gz":
+            return json.loads(file.read_bytes())
+        with gzip.open(file) as stream:
+            data = stream.read(_LARGEST + 1)
+        return json.loads(data) if len(data) <= _LARGEST else _too_large(file, world)
+    except (OSError, EOFError, ValueError, zlib.error, RecursionError):
+        world.refuse("CRE206", f"{file.name} cannot be read")
+        return None
+
+
+def _too_large(file: Path, world: World) -> None:
+    world.refuse("CRE206", f"{file.name} is larger than {_LARGEST // 2**20} MiB")
+
+
+def _volumes(backup: Manifest, spec: Body, stored: dict[tuple[str, str], str], world: World) -> None:
+    """Every bound claim in the backup's namespaces needs a copy of its data: by the store, or by an upload."""
+    uploads = set(_uploads(backup, world))
+    included, excluded = (set(map(str, listed(spec.get(key)))) for key in ("includedNamespaces", "excludedNamespaces"))
+    for claim in world.all("", "PersistentVolumeClaim"):
+        namespace, name = claim.ref.namespace, claim.ref.name
+        if mapping(claim.body.get("status")).get("phase") != "Bound":
+            continue
+        if (included and not included & {"*", namespace}) or namespace in excluded:
+            world.refuse("CRE209", f"backup {backup.ref.name} leaves out the namespace {namespace} of claim {name}")
+            continue
+        result = "succeeded" if (namespace, name) in uploads else stored.get((namespace, name), "unknown")
+        if result not in ("succeeded", "failed"):
+            world.refuse("CRE204", f"nothing says that the data of claim {namespace}/{name} was copied ({result})")
+
+
+def _uploads(backup: Manifest, world: World) -> Iterator[tuple[str, str]]:
+    """(namespace, claim) of completed uploads of this backup with all their bytes; a reason for each that is not."""
+    for upload in world.all(GROUP, "PodVolumeBackup", "DataUpload"):
+        meta, status = mapping(upload.body.get("metadata")), mapping(upload.body.get("status"))
+        if mapping(meta.get("labels")).get("velero.io/backup-name") != backup.ref.name:
+            continue
+        spec, progress = mapping(upload.body.get("spec")), mapping(status.get("progress"))
+        claim = mapping(meta.get("annotations")).get("velero.io/pvc-name") or spec.get("sourcePVC")
+        space = mapping(spec.get("pod")).get("namespace") or spec.get("sourceNamespace")
+        if status.get("phase") != "Completed":
+            world.refuse("CRE208", f"{upload.kind} {upload.ref.name} is {status.get('phase') or 'in no phase'}")
+        elif count(progress.get("bytesDone")) != count(progress.get("totalBytes")):
+            done, total = count(progress.get("bytesDone")), count(progress.get("totalBytes"))
+            world.refuse("CRE208", f"{upload.kind} {upload.ref.name} has {done} of {total} bytes")
+        else:
+            yield str(space), str(claim)
+
+
+def _digest(file: Path) -> str:
+    digest = sha256()
+    with file.open("rb") as stream:
+        while block := stream.read(1 << 20):
+            digest.update(block)
+    return digest.hexdigest()

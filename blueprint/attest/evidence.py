@@ -1,0 +1,123 @@
+"""What a cluster says of itself, as `kubectl get … -o json` or a folder of YAML gives it, and how times are read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any, Final
+
+from blueprint.attest.refusal import Refused
+from blueprint.check.read import read
+from blueprint.errors import UsageError
+from blueprint.objects import Manifest
+
+Body = Mapping[str, Any]
+
+AHEAD: Final = timedelta(minutes=5)
+"""How far clocks of a cluster may be ahead of ours."""
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """When evidence counts: not after `now`, and not longer ago than the ages allow."""
+
+    now: datetime
+    reports: timedelta = timedelta(minutes=30)
+    backup: timedelta = timedelta(hours=24)
+    store: timedelta = timedelta(hours=1)
+
+
+@dataclass(slots=True)
+class World:
+    """Objects by (group, kind); `refusals` collects every reason, so that one run tells them all."""
+
+    objects: dict[tuple[str, str], list[Manifest]] = field(default_factory=dict)
+    refusals: list[Refused] = field(default_factory=list)
+
+    @classmethod
+    def read(cls, files: Sequence[Path]) -> World:
+        """Read files and folders of objects, lists included. Raises UsageError for what cannot be read."""
+        reading = read(files)
+        if broken := [finding for finding in reading.findings if finding.fails]:
+            first = broken[0]
+            raise UsageError(f"the evidence cannot be read: {first.message}", where=str(first.source or ""))
+        return cls.of((*reading.manifests, *reading.aside))
+
+    @classmethod
+    def of(cls, manifests: Iterable[Manifest]) -> World:
+        """A world of objects."""
+        world = cls()
+        for manifest in manifests:
+            world.objects.setdefault((manifest.ref.group, manifest.kind), []).append(manifest)
+        return world
+
+    def all(self, group: str, *kinds: str) -> Iterator[Manifest]:
+        """Every object of the kinds of a group, in the order of their names."""
+        found = [manifest for kind in kinds for manifest in self.objects.get((group, kind), ())]
+        yield from sorted(found, key=lambda manifest: manifest.ref)
+
+    def named(self, group: str, kind: str, name: str, namespace: str = "") -> Manifest | None:
+        """One object, or None."""
+        for manifest in self.objects.get((group, kind), ()):
+            if manifest.ref.name == name and (not namespace or manifest.ref.namespace == namespace):
+                return manifest
+        return None
+
+    def refuse(self, code: str, message: str, fix: str = "") -> None:
+        """Note a reason not to give the credential."""
+        self.refusals.append(Refused(code, message, fix=fix))
+
+    def cluster_uid(self) -> str:
+        """The UID of the namespace kube-system, by which clusters are told apart; "" where it is not there."""
+        found = self.named("", "Namespace", "kube-system")
+        return str(mapping(found.body.get("metadata")).get("uid") or "") if found else ""
+
+
+def mapping(value: object) -> Mapping[str, Any]:
+    """The value where it is a map, else an empty one."""
+    return value if isinstance(value, dict) else {}
+
+
+def listed(value: object) -> list[Any]:
+    """The value where it is a list, else an empty one."""
+    return value if isinstance(value, list) else []
+
+
+def count(value: object) -> int:
+    """A whole number that the API leaves out where it is 0."""
+    return value if isinstance(value, int) and not isinstance(value, bool) else 0
+
+
+def moment(value: object) -> datetime | None:
+    """A time as Kubernetes writes it (RFC 3339) or a report does ({seconds, nanos}); None for anything else."""
+    if isinstance(value, dict) and isinstance(value.get("seconds"), int):
+        return datetime.fromtimestamp(value["seconds"], UTC)
+    if not isinstance(value, str):
+        return None
+    try:
+        read_as = datetime.fromisoformat(value)
+    except ValueError:
+        return None
+    return read_as.astimezone(UTC) if read_as.tzinfo else None
+
+
+def written(value: datetime) -> str:
+    """A time in whole seconds of UTC."""
+    return value.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def holds(wanted: object, found: object) -> bool:
+    """Whether `found` says all that `wanted` says; it may say more, for servers fill in defaults."""
+    if isinstance(wanted, dict):
+        return isinstance(found, dict) and all(
+            key in found and holds(value, found[key]) for key, value in wanted.items()
+        )
+    if isinstance(wanted, list):
+        return (
+            isinstance(found, list)
+            and len(wanted) == len(found)
+            and all(holds(one, other) for one, other in zip(wanted, found, strict=True))
+        )
+    return wanted == found

@@ -1,0 +1,283 @@
+"""policyHash: what the policies of a cluster decided about what runs there, and whether that is known at all.
+
+A report that is old, missing, or about other policies than the rendered ones proves nothing: reports are
+known to go stale (kyverno issues 12738, 13862, 17405) and to stop when their controller may not list a kind. So every
+rendered policy must be in force as it was rendered, and must have been evaluated lately, or the credential is refused.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from hashlib import sha256
+from pathlib import Path
+from typing import Any, Final
+
+from blueprint.attest.evidence import AHEAD, Body, Window, World, holds, listed, mapping, moment, written
+from blueprint.attest.filelist import canonical
+from blueprint.errors import UsageError
+from blueprint.objects import Manifest
+
+REPORT_GROUPS: Final = ("wgpolicyk8s.io", "openreports.io")
+REPORTS: Final = ("PolicyReport", "ClusterPolicyReport", "Report", "ClusterReport")
+CONSTRAINTS: Final = "constraints.gatekeeper.sh"
+NATIVE: Final = "admissionregistration.k8s.io"
+KYVERNO: Final = "policies.kyverno.io"
+_BAD: Final = ("fail", "error")
+_POLICIES: Final = {
+    KYVERNO: ("ValidatingPolicy", "ImageValidatingPolicy"),
+    NATIVE: ("ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"),
+    "templates.gatekeeper.sh": ("ConstraintTemplate",),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class PolicyEvidence:
+    """The hash, and what it is over: how many results of which kind, from when, about which policies."""
+
+    sha256: str
+    document: dict[str, Any]
+    newest: datetime | None
+
+
+def policies_of(tree: World) -> list[Manifest]:
+    """The policies that a tree renders, those of Gatekeeper among them."""
+    found = [manifest for group, kinds in _POLICIES.items() for manifest in tree.all(group, *kinds)]
+    kinds = [kind for group, kind in tree.objects if group == CONSTRAINTS]
+    return [*found, *tree.all(CONSTRAINTS, *sorted(kinds))]
+
+
+def from_cluster(tree: World, world: World, window: Window, audit_log: Path | None = None) -> PolicyEvidence:
+    """Judge the reports and policies of a running cluster; reasons to refuse go to `world`."""
+    policies = policies_of(tree)
+    if not policies:
+        world.refuse("CRE101", "the tree renders no policy: there is nothing that could have decided")
+    for policy in policies:
+        _in_force(policy, world)
+    rows = list(_rows(world))
+    names = {policy.ref.name for policy in policies}
+    for policy in policies:
+        _evaluated(policy, rows, world, window)
+    for row in rows:
+        if row.policy not in names:
+            world.refuse("CRE106", f"a report tells of the policy {row.policy}, which the tree does not render")
+        elif row.result in _BAD and _denies(row.policy, policies):
+            world.refuse("CRE103", f"{row.policy} ({row.rule}): {row.result} for {row.resource}")
+    _controllers(world)
+    evidence = _evidence(rows, policies, "cluster")
+    if audit_log is not None:
+        evidence.document["auditLog"] = _audit(audit_log, world)
+    return evidence
+
+
+def from_run(tree: World, files: Sequence[Path], world: World) -> PolicyEvidence:
+    """Judge what the engines' own programs said of the tree, without a cluster.
+
+    `files` are what `kyverno apply --policy-report --output-format json` and `gator test -o json` print.
+    """
+    policies = policies_of(tree)
+    rows = [row for file in files for row in _of_file(file)]
+    names = {policy.ref.name for policy in policies}
+    judged = {row.policy for row in rows}
+    for policy in policies:
+        if policy.ref.group == KYVERNO and policy.kind == "ValidatingPolicy" and policy.ref.name not in judged:
+            world.refuse("CRE101", f"{policy.kind} {policy.ref.name} judged nothing in this run")
+    for row in rows:
+        if row.policy not in names:
+            world.refuse("CRE106", f"the run tells of the policy {row.policy}, which the tree does not render")
+        elif row.result in _BAD:
+            world.refuse("CRE103", f"{row.policy} ({row.rule}): {row.result} for {row.resource}")
+    if not rows:
+        world.refuse("CRE101", "the run has no result: nothing was judged")
+    return _evidence(rows, policies, "offline")
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Row:
+    """One result; `seen` is when, and no part of the hash."""
+
+    policy: str
+    rule: str
+    result: str
+    resource: str
+    message: str
+    seen: datetime | None = None
+
+    def hashed(self) -> list[str]:
+        """What goes into the hash: no times, no UIDs, and of the message only its digest."""
+        return [self.policy, self.rule, self.result, self.resource, sha256(self.message.encode()).hexdigest()]
+
+
+def _rows(world: World) -> Iterator[Row]:
+    for group in REPORT_GROUPS:
+        for report in world.all(group, *REPORTS):
+            yield from _of_report(report.body)
+
+
+def _of_report(report: Body) -> Iterator[Row]:
+    scope = mapping(report.get("scope"))
+    for result in listed(report.get("results")):
+        row = mapping(result)
+        for resource in listed(row.get("resources")) or [scope]:
+            yield Row(
+                policy=str(row.get("policy") or "").rpartition("/")[2],
+                rule=str(row.get("rule") or ""),
+                result=str(row.get("result") or ""),
+                resource=_resource(mapping(resource)),
+                message=str(row.get("message") or row.get("description") or ""),
+                seen=moment(row.get("timestamp")),
+            )
+
+
+def _resource(resource: Body) -> str:
+    parts = (str(resource.get(key) or "") for key in ("apiVersion", "kind", "namespace", "name"))
+    return "/".join(part for part in parts if part)
+
+
+def _of_file(file: Path) -> Iterator[Row]:
+    try:
+        document = json.loads(file.read_bytes())
+    except (OSError, ValueError, RecursionError) as error:
+        raise UsageError(f"the policy run cannot be read: {error}", where=str(file)) from None
+    if isinstance(document, dict):
+        yield from _of_report(document)
+        return
+    for violation in listed(document):
+        row = mapping(violation)
+        constraint = mapping(row.get("constraint"))
+        resource = mapping(row.get("violatingObject"))
+        meta = mapping(resource.get("metadata"))
+        yield Row(
+            policy=str(mapping(constraint.get("metadata")).get("name") or ""),
+            rule=str(constraint.get("kind") or ""),
+            result="fail",
+            resource=_resource({**resource, "name": meta.get("name"), "namespace": meta.get("namespace")}),
+            message=str(row.get("msg") or ""),
+        )
+
+
+def _in_force(policy: Manifest, world: World) -> None:
+    """A policy of the tree must be in the cluster as it was rendered: a Deny that is an Audit there denies nothing."""
+    name = f"{policy.kind} {policy.ref.name}"
+    found = world.named(policy.ref.group, policy.kind, policy.ref.name)
+    if found is None:
+        world.refuse("CRE105", f"{name} is rendered, and not in the cluster")
+    elif _actions(policy.body) != _actions(found.body):
+        said, done = _actions(policy.body), _actions(found.body)
+        world.refuse("CRE104", f"{name} is rendered to {', '.join(said)}, and in the cluster it is {', '.join(done)}")
+    elif not holds(policy.body.get("spec"), found.body.get("spec")):
+        world.refuse("CRE105", f"{name} is not what was rendered")
+
+
+def _actions(body: Body) -> list[str]:
+    spec = mapping(body.get("spec"))
+    if "enforcementAction" in spec:
+        return [str(spec["enforcementAction"])]
+    return [str(action) for action in listed(spec.get("validationActions"))]
+
+
+def _denies(name: str, policies: Sequence[Manifest]) -> bool:
+    """Whether a result of a policy counts as a refusal: unless each policy of the name says Audit or Warn only."""
+    actions = [action for policy in policies if policy.ref.name == name for action in _actions(policy.body)]
+    return not actions or any(action.lower() == "deny" for action in actions)
+
+
+def _evaluated(policy: Manifest, rows: Sequence[Row], world: World, window: Window) -> None:
+    """A policy must have been evaluated, lately, and since it was last changed."""
+    spec, name = mapping(policy.body.get("spec")), f"{policy.kind} {policy.ref.name}"
+    found = world.named(policy.ref.group, policy.kind, policy.ref.name)
+    if policy.ref.group == CONSTRAINTS and found is not None:
+        status = mapping(found.body.get("status"))
+        _fresh(name, moment(status.get("auditTimestamp")), _changed(found), world, window)
+        if (number := status.get("totalViolations")) and _actions(policy.body) == ["deny"]:
+            world.refuse("CRE103", f"{name} has {number} violations")
+        return
+    scans = mapping(mapping(spec.get("evaluation")).get("background")).get("enabled") is not False
+    if policy.ref.group != KYVERNO or not scans or found is None:
+        return  # Kubernetes' own policies decide at once, and leave no report
+    own = [row for row in rows if row.policy == policy.ref.name]
+    if not own:
+        world.refuse("CRE101", f"{name} has no result in any report: it was never evaluated")
+        return
+    seen = [row.seen for row in own if row.seen is not None]
+    _fresh(name, max(seen) if len(seen) == len(own) else None, _changed(found), world, window)
+
+
+def _fresh(name: str, seen: datetime | None, changed: datetime | None, world: World, window: Window) -> None:
+    if seen is None:
+        world.refuse("CRE108", f"{name} was evaluated at a time that nobody knows")
+    elif seen > window.now + AHEAD:
+        world.refuse("CRE108", f"{name} was evaluated in the future ({written(seen)})")
+    elif window.now - seen > window.reports:
+        world.refuse("CRE102", f"{name} was last evaluated at {written(seen)}, more than {window.reports} ago")
+    elif changed is not None and seen < changed - timedelta(seconds=1):
+        world.refuse("CRE102", f"{name} was changed at {written(changed)}, after its newest result")
+
+
+def _changed(policy: Manifest) -> datetime | None:
+    """When somebody last wrote the policy, not counting writers of its status."""
+    meta = mapping(policy.body.get("metadata"))
+    times = [
+        moment(mapping(entry).get("time"))
+        for entry in listed(meta.get("managedFields"))
+        if mapping(entry).get("subresource") != "status"
+    ]
+    return max((time for time in (*times, moment(meta.get("creationTimestamp"))) if time), default=None)
+
+
+def _controllers(world: World) -> None:
+    """Deployments that write reports must be available where they are among the objects."""
+    for deployment in world.all("apps", "Deployment"):
+        name = deployment.ref.name
+        if "reports-controller" in name or name == "gatekeeper-audit":
+            status = mapping(deployment.body.get("status"))
+            if not status.get("availableReplicas"):
+                world.refuse("CRE107", f"{name} is not available: nobody writes reports")
+
+
+def _audit(file: Path, world: World) -> dict[str, Any]:
+    """What the API server's audit log adds: requests that got past an engine because it did not answer."""
+    digest, first, last, number = sha256(), "", "", 0
+    with file.open("rb") as lines:
+        for line in lines:
+            digest.update(line)
+            try:
+                event = mapping(json.loads(line))
+            except ValueError:
+                world.refuse("CRE109", f"line {number + 1} of the audit log is no event")
+                break
+            number += 1
+            last = str(event.get("auditID") or "")
+            first = first or last
+            for key in mapping(event.get("annotations")):
+                if key.startswith("failed-open.validating.webhook.admission.k8s.io/"):
+                    world.refuse("CRE109", f"a request got past a policy engine that did not answer (audit ID {last})")
+    if not number:
+        world.refuse("CRE109", "the audit log is empty")
+    return {"sha256": digest.hexdigest(), "firstAuditID": first, "lastAuditID": last, "count": number}
+
+
+def _evidence(rows: Sequence[Row], policies: Sequence[Manifest], level: str) -> PolicyEvidence:
+    counts = Counter(row.result for row in rows)
+    seen = sorted(row.seen for row in rows if row.seen)
+    document: dict[str, Any] = {
+        "level": level,
+        "results": len(rows),
+        **{result: counts[result] for result in ("pass", "fail", "warn", "error", "skip")},
+        "oldest": written(seen[0]) if seen else None,
+        "newest": written(seen[-1]) if seen else None,
+        "policies": [
+            {
+                "kind": policy.kind,
+                "name": policy.ref.name,
+                "sha256": sha256(canonical(policy.body.get("spec"))).hexdigest(),
+            }
+            for policy in policies
+        ],
+    }
+    hashed = sorted(row.hashed() for row in rows)
+    value = sha256(canonical({"results": hashed, "policies": document["policies"]})).hexdigest()
+    return PolicyEvidence(value, document, seen[-1] if seen else None)

@@ -1,0 +1,204 @@
+"""A cluster that may be deployed to, with its reports, its backup and the object store; tests break one thing of it."""
+
+from __future__ import annotations
+
+import copy
+import gzip
+import io
+import json
+import tarfile
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+from blueprint.attest.backup_evidence import BackupEvidence, backup_evidence
+from blueprint.attest.evidence import Window, World, written
+from blueprint.attest.policy_evidence import PolicyEvidence, from_cluster
+from blueprint.finding import Source
+from blueprint.objects import Manifest
+
+NOW = datetime.now(UTC).replace(microsecond=0)
+UID = "0b8c7c1e-3f2d-4f0f-9a44-7a5f6a1a2b3c"
+BACKUP = "daily-20261201"
+
+
+def ago(**span: float) -> str:
+    return written(NOW - timedelta(**span))
+
+
+def seconds(**span: float) -> dict[str, int]:
+    return {"seconds": int((NOW - timedelta(**span)).timestamp()), "nanos": 0}
+
+
+VALIDATING = {
+    "apiVersion": "policies.kyverno.io/v1",
+    "kind": "ValidatingPolicy",
+    "metadata": {"name": "images-by-digest"},
+    "spec": {
+        "validationActions": ["Deny"],
+        "evaluation": {"background": {"enabled": True}},
+        "validations": [{"expression": "true", "message": "by digest"}],
+    },
+}
+GATE = {
+    "apiVersion": "policies.kyverno.io/v1",
+    "kind": "ImageValidatingPolicy",
+    "metadata": {"name": "signed-images"},
+    "spec": {"validationActions": ["Deny"], "evaluation": {"background": {"enabled": False}}},
+}
+CONSTRAINT = {
+    "apiVersion": "constraints.gatekeeper.sh/v1beta1",
+    "kind": "BlueprintTenantBindings",
+    "metadata": {"name": "tenant-bindings"},
+    "spec": {"enforcementAction": "deny", "match": {"kinds": [{"apiGroups": [""], "kinds": ["Pod"]}]}},
+}
+NATIVE = {
+    "apiVersion": "admissionregistration.k8s.io/v1",
+    "kind": "ValidatingAdmissionPolicyBinding",
+    "metadata": {"name": "no-token-secrets"},
+    "spec": {"policyName": "no-token-secrets", "validationActions": ["Deny", "Audit"]},
+}
+
+
+def as_seen(policy: dict[str, Any], **changed: Any) -> dict[str, Any]:
+    """The policy as an API server gives it: with times, and with defaults."""
+    body = copy.deepcopy(policy)
+    entry = {"manager": "argocd-controller", "time": ago(hours=3)}
+    body["metadata"] |= {"creationTimestamp": ago(days=9), "generation": 2, "managedFields": [entry]}
+    body["spec"] |= {"failurePolicy": "Fail"} | changed
+    return body
+
+
+class Deployment:
+    """Everything that a credential stands on; `objects` by a short name, so that a test can find what it breaks."""
+
+    def __init__(self, store: Path) -> None:
+        self.tree = [VALIDATING, GATE, CONSTRAINT, NATIVE]
+        self.store: Path | None = store
+        self.audit: Path | None = None
+        self.objects: dict[str, dict[str, Any]] = {
+            "namespace": {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "kube-system", "uid": UID}},
+            "validating": as_seen(VALIDATING),
+            "gate": as_seen(GATE),
+            "native": as_seen(NATIVE),
+            "constraint": as_seen(CONSTRAINT) | {"status": {"auditTimestamp": ago(minutes=1), "totalViolations": 0}},
+            "reports": _deployment("kyverno", "kyverno-reports-controller"),
+            "report": {
+                "apiVersion": "wgpolicyk8s.io/v1alpha2",
+                "kind": "PolicyReport",
+                "metadata": {"name": "5f1f3c1e", "namespace": "team-a"},
+                "scope": {"apiVersion": "v1", "kind": "Pod", "namespace": "team-a", "name": "chat-0"},
+                "results": [
+                    {
+                        "policy": "images-by-digest",
+                        "rule": "images-by-digest",
+                        "result": "pass",
+                        "source": "KyvernoValidatingPolicy",
+                        "message": "success",
+                        "timestamp": seconds(minutes=2),
+                    }
+                ],
+            },
+            "backup": {
+                "apiVersion": "velero.io/v1",
+                "kind": "Backup",
+                "metadata": {"name": BACKUP, "namespace": "velero", "uid": "backup-uid"},
+                "spec": {"storageLocation": "default", "includedNamespaces": ["*"]},
+                "status": {
+                    "phase": "Completed",
+                    "startTimestamp": ago(hours=2),
+                    "completionTimestamp": ago(hours=1),
+                    "expiration": written(NOW + timedelta(days=30)),
+                    "progress": {"totalItems": 3, "itemsBackedUp": 3},
+                    "csiVolumeSnapshotsAttempted": 1,
+                    "csiVolumeSnapshotsCompleted": 1,
+                },
+            },
+            "location": {
+                "apiVersion": "velero.io/v1",
+                "kind": "BackupStorageLocation",
+                "metadata": {"name": "default", "namespace": "velero"},
+                "spec": {"provider": "aws", "objectStorage": {"bucket": "backups"}},
+                "status": {"phase": "Available", "lastValidationTime": ago(minutes=1)},
+            },
+            "claim": _claim("team-a", "models"),
+            "uploaded claim": _claim("team-b", "datasets"),
+            "upload": {
+                "apiVersion": "velero.io/v1",
+                "kind": "PodVolumeBackup",
+                "metadata": {
+                    "name": "datasets-x",
+                    "namespace": "velero",
+                    "labels": {"velero.io/backup-name": BACKUP},
+                    "annotations": {"velero.io/pvc-name": "datasets"},
+                },
+                "spec": {"pod": {"namespace": "team-b", "name": "loader"}, "volume": "data"},
+                "status": {"phase": "Completed", "progress": {"bytesDone": 5000, "totalBytes": 5000}},
+            },
+        }
+        self.volumes = [
+            {"pvcName": "models", "pvcNamespace": "team-a", "skipped": False, "result": "succeeded"},
+        ]
+        self.resources: dict[str, list[str]] = {
+            "v1/Pod": ["team-a/chat-0"],
+            "v1/PersistentVolumeClaim": ["team-a/models"],
+        }
+        self.members = ["metadata/version", "resources/pods/namespaces/team-a/chat-0.json"]
+        self.kept_uid = "backup-uid"
+        self.lost: list[str] = []
+
+    def write_store(self) -> None:
+        """What Velero leaves under backups/ (pkg/persistence/object_store_layout.go)."""
+        assert self.store is not None
+        folder = self.store / "backups" / BACKUP
+        folder.mkdir(parents=True)
+        kept = copy.deepcopy(self.objects["backup"])
+        kept["metadata"]["uid"] = self.kept_uid
+        (folder / "velero-backup.json").write_text(json.dumps(kept))
+        buffer = io.BytesIO()
+        with tarfile.open(fileobj=buffer, mode="w:gz") as archive:
+            for name in self.members:
+                archive.addfile(tarfile.TarInfo(name), io.BytesIO())
+        (folder / f"{BACKUP}.tar.gz").write_bytes(buffer.getvalue())
+        for name, value in (
+            ("resource-list.json.gz", self.resources),
+            ("volumeinfo.json.gz", self.volumes),
+            ("podvolumebackups.json.gz", []),
+            ("results.gz", {}),
+            ("logs.gz", {}),
+        ):
+            (folder / f"{BACKUP}-{name}").write_bytes(gzip.compress(json.dumps(value).encode(), mtime=0))
+        for name in self.lost:
+            (folder / name).unlink()
+
+    def world(self) -> World:
+        return World.of(_manifests(self.objects.values()))
+
+    def judge(self) -> tuple[World, PolicyEvidence, BackupEvidence]:
+        world, window = self.world(), Window(NOW)
+        if self.store is not None and not self.store.exists() and "backup" in self.objects:
+            self.write_store()
+        policies = from_cluster(World.of(_manifests(self.tree)), world, window, self.audit)
+        return world, policies, backup_evidence(world, window, store=self.store)
+
+
+def _manifests(bodies: Any) -> list[Manifest]:
+    return [Manifest(body, Source("cluster")) for body in bodies]
+
+
+def _deployment(namespace: str, name: str) -> dict[str, Any]:
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"name": name, "namespace": namespace},
+        "status": {"availableReplicas": 1},
+    }
+
+
+def _claim(namespace: str, name: str) -> dict[str, Any]:
+    return {
+        "apiVersion": "v1",
+        "kind": "PersistentVolumeClaim",
+        "metadata": {"name": name, "namespace": namespace, "uid": f"{namespace}-{name}"},
+        "status": {"phase": "Bound"},
+    }
