@@ -17,7 +17,7 @@ from blueprint.admission.gates import Way, queue_way
 from blueprint.admission.modes import Mode
 from blueprint.admission.podsets import Job, job
 from blueprint.admission.reasons import Kind, Reason, Verdict, refusals, unique
-from blueprint.admission.state import Queue, State, idle
+from blueprint.admission.state import Queue, Running, State, idle
 from blueprint.admission.topology import Spread
 from blueprint.admission.world import World
 from blueprint.finding import Ref
@@ -76,8 +76,8 @@ class Decision:
         return f"{verb} be admitted on an idle cluster with this inventory (Kueue {self.kueue})"
 
 
-def decide(world: World, manifest: Manifest) -> Decision:
-    """Decide about one job in an otherwise idle cluster."""
+def decide(world: World, manifest: Manifest, state: State | None = None) -> Decision:
+    """Decide about one job in an otherwise idle cluster; `state` is the idle one, for who asks about many jobs."""
     ref, version = manifest.ref, world.settings.version
     asked = job(manifest, world.find, world.manifests)
     if asked is None:
@@ -87,13 +87,13 @@ def decide(world: World, manifest: Manifest) -> Decision:
         message = f"{asked} is not among the objects; without it nobody knows the pods of this job"
         reason = Reason("KQ109", Kind.UNKNOWN, message, Verdict.UNKNOWN, object=asked)
         return Decision(ref, version, None, Way(), (), (reason,))
-    return decide_job(world, manifest, asked)
+    return decide_job(world, manifest, asked, state)
 
 
-def decide_job(world: World, manifest: Manifest, asked: Job) -> Decision:
-    """Decide about the pod sets that a job was read as."""
+def decide_job(world: World, manifest: Manifest, asked: Job, state: State | None = None) -> Decision:
+    """Decide about the pod sets that a job was read as; a `state` is idle again afterwards."""
     ref = manifest.ref
-    state = idle(world)
+    state = state or idle(world)
     way = queue_way(world, state, manifest, asked)
     namespace = ref.namespace or "default"
     found, problems = demands(world, namespace, asked.podsets)
@@ -111,6 +111,7 @@ def _admit(
 ) -> Decision:
     """Admit copy after copy, until one does not fit."""
     admitted = attempts = 0
+    started: list[Running] = []
     plan: tuple[PodSetPlan, ...] = ()
     copies = min(asked.copies, _MOST_COPIES)
     for number in range(copies):
@@ -125,8 +126,11 @@ def _admit(
             break
         plan = plan or planned(queue, assignment)
         reasons += after_admission(state, queue, assignment)
-        state.start(running(copy, queue, assignment, created=0, reserved=number))
+        started.append(running(copy, queue, assignment, created=0, reserved=number))
+        state.start(started[-1])
         admitted += 1
+    for each in started:
+        state.stop(each)
     looked = replace(base, admitted=admitted, attempts=attempts, podsets=plan or base.podsets, reasons=unique(reasons))
     return _concluded(looked, state.world, fits=admitted == copies and not refusals(reasons))
 

@@ -40,7 +40,9 @@ def _row(row: Row, review: Review) -> Entry:
     if len(row.refs) > 1:
         names = ", ".join(short(ref) for ref in row.refs[:3])
         more = f" and {len(row.refs) - 3} more" if len(row.refs) > 3 else ""
-        subject = f"{counted(len(row.refs), row.refs[0].kind)} ({names}{more})"
+        kind = row.refs[0].kind
+        plural = f"{kind[:-1]}ies" if kind.endswith("y") else f"{kind}es" if kind.endswith("s") else f"{kind}s"
+        subject = f"{counted(len(row.refs), kind, plural)} ({names}{more})"
     colon = "" if first.words.startswith(("removed", "renamed", "new", "moves", "gets ", "loses ")) else ":"
     where = _clusters(row.clusters) if len(review.clusters) > 1 else ""
     return Entry(first.risk, f"{subject}{colon} {first.words}", where, first.place)

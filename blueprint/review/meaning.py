@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from blueprint.admission.amounts import FlavorResource, shown
 from blueprint.admission.decide import Decision, decide, decide_job
@@ -12,9 +12,8 @@ from blueprint.admission.podsets import job as read_job
 from blueprint.admission.queues import GROUP
 from blueprint.admission.quota import QuotaNode
 from blueprint.admission.settings import GROUP as CONFIG_GROUP
-from blueprint.admission.state import idle
+from blueprint.admission.state import State, idle
 from blueprint.admission.world import World, world
-from blueprint.check.rules.update_peaks import peak
 from blueprint.check.shapes import mapping, text
 from blueprint.finding import Ref
 from blueprint.objects import Manifest
@@ -24,22 +23,24 @@ from blueprint.review.risks import kind_name
 from blueprint.review.sides import Side, Sides
 
 _QUEUES = tuple(f"{kind}.{GROUP}" for kind in ("ClusterQueue", "Cohort", "LocalQueue"))
-_DECIDING = (
-    *_QUEUES,
-    *(f"{kind}.{GROUP}" for kind in ("ResourceFlavor", "Topology", "AdmissionCheck", "WorkloadPriorityClass")),
+_SCALERS = ("ScaledObject.keda.sh", "HorizontalPodAutoscaler.autoscaling")
+_RUNTIMES = ("TrainingRuntime.trainer.kubeflow.org", "ClusterTrainingRuntime.trainer.kubeflow.org")
+_IN_NAMESPACE = ("Namespace", "LimitRange", "ResourceClaimTemplate.resource.k8s.io")
+_EVERYWHERE = (
+    *(f"{kind}.{GROUP}" for kind in ("ResourceFlavor", "Topology", "AdmissionCheck")),
     *(f"{kind}.{GROUP}" for kind in ("ProvisioningRequestConfig", "MultiKueueConfig")),
-    *("PriorityClass.scheduling.k8s.io", "LimitRange", "Namespace", "Node", "RuntimeClass.node.k8s.io"),
-    *("DeviceClass.resource.k8s.io", "ResourceClaimTemplate.resource.k8s.io"),
-    *("TrainingRuntime.trainer.kubeflow.org", "ClusterTrainingRuntime.trainer.kubeflow.org"),
+    *("Node", "RuntimeClass.node.k8s.io", "DeviceClass.resource.k8s.io", "Inventory", "NodePool", "ConfigMap"),
 )
-_WORDS = (
-    *(b"kueue.x-k8s.io", b"trainer.kubeflow.org", b"scheduling.k8s.io", b"node.k8s.io", b"resource.k8s.io"),
-    *(b"kind: Namespace", b'"Namespace"', b"LimitRange", b"kind: Node", b'"Node"', b"nventory", b"NodePool"),
-    *(b"controller_manager_config", CONFIG_GROUP.encode(), b"keda.sh", b"HorizontalPodAutoscaler"),
-)
-"""One of these stands in every file that decides, or holds a job that is queued."""
+"""Kinds that decide about every job. Priorities do not: a decision is about an idle cluster."""
 
-_SCALERS = ("ScaledObject", "HorizontalPodAutoscaler")
+_WORDS = (
+    *(b"kueue.x-k8s.io/v1", CONFIG_GROUP.encode(), b"TrainingRuntime", b"scheduling.k8s.io", b"node.k8s.io"),
+    *(b"resource.k8s.io", b"kind: Namespace", b'"Namespace"', b"LimitRange", b"kind: Node", b'"Node"', b"nventory"),
+    *(b"NodePool", b"controller_manager_config"),
+)
+"""One of these stands in every file that decides."""
+_JOBS = (b"kueue.x-k8s.io/queue-name", b"ScaledObject", b"HorizontalPodAutoscaler")
+"""One of these stands in every file with a job that is queued, or with its scaler."""
 
 _MOST_JOBS = 400
 """Jobs that are decided on each side of one cluster; the rest is told to be left out."""
@@ -47,22 +48,45 @@ _MOST_JOBS = 400
 
 @dataclass(frozen=True, slots=True)
 class _Half:
-    """One side of one cluster."""
+    """One side of one cluster. `states` are idle states by root of a tree of queues, made when they are asked for."""
 
     manifests: list[Manifest]
     world: World
+    states: dict[str, State] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, side: Side, cluster: str, where: Places) -> _Half:
-        """Everything of the side that decides in a cluster; what lies outside of all clusters is in each."""
-        found = side.holding(_WORDS)
+    def of(cls, side: Side, cluster: str, where: Places, own: Iterable[Manifest], *, jobs: bool) -> _Half:
+        """Everything of the side that decides in a cluster; what lies outside of all clusters is in each.
+
+        With `jobs` all jobs, too; without them `own` are those that are asked about.
+        """
+        found = side.holding((*_WORDS, *_JOBS) if jobs else _WORDS)
         mine = [m for m in found.manifests if where.cluster(m) in (cluster, "")]
+        known = set(map(id, mine))
+        mine += [manifest for manifest in own if id(manifest) not in known]
         return cls(mine, world(mine, [m for m in found.aside if where.cluster(m) in (cluster, "")]))
 
     def jobs(self) -> dict[Ref, Manifest]:
         """The jobs that are queued, by identity."""
         names = frozenset(kinds())
         return {m.ref: m for m in self.manifests if kind_name(m.ref) in names and _queue(m)}
+
+    def decide(self, job: Manifest, copies: int | None = None) -> Decision | None:
+        """The decision about a job, of so many copies of its pods where that is said; None for what is no job.
+
+        Only the job's own tree of queues is looked at: trees do not touch each other.
+        """
+        local = self.world.local_queues.get(_place(job))
+        root = _root(self.world, local.cluster_queue) if local else ""
+        if (state := self.states.get(root)) is None:
+            mine = {name: spec for name, spec in self.world.queues.items() if _root(self.world, name) == root}
+            state = self.states[root] = idle(replace(self.world, queues=mine) if mine else self.world)
+        if copies is None:
+            return decide(state.world, job, state)
+        asked = read_job(job, self.world.find, self.manifests)
+        if asked is None or isinstance(asked, Ref):
+            return None
+        return decide_job(state.world, job, replace(asked, copies=copies), state)
 
 
 def meanings(sides: Sides, pairs: Sequence[Pair], where: Places) -> list[Meaning]:
@@ -71,20 +95,27 @@ def meanings(sides: Sides, pairs: Sequence[Pair], where: Places) -> list[Meaning
     found: list[Meaning] = []
     for cluster in clusters:
         mine = [pair for pair in pairs if pair.cluster in (cluster, "") and _decides(pair)]
-        old, new = _Half.of(sides.base, cluster, where), _Half.of(sides.head, cluster, where)
+        every = any(not _is_job(pair) for pair in mine)
+        old = _Half.of(sides.base, cluster, where, [pair.old for pair in mine if pair.old], jobs=every)
+        new = _Half.of(sides.head, cluster, where, [pair.new for pair in mine if pair.new], jobs=every)
         if any(kind_name(pair.ref) in _QUEUES for pair in mine):
             found += quotas(old.world, new.world, cluster)
         found += _jobs(old, new, mine, cluster)
     return found
 
 
+def _is_job(pair: Pair) -> bool:
+    return all(manifest is None or bool(_queue(manifest)) for manifest in (pair.old, pair.new))
+
+
 def _decides(pair: Pair) -> bool:
     """Whether an object is one that Kueue's decisions depend on, or a job that is queued."""
-    if kind_name(pair.ref) in _DECIDING or pair.ref.kind in ("Inventory", "NodePool", *_SCALERS):
-        return True
-    if pair.ref.kind == "ConfigMap":
+    kind = kind_name(pair.ref)
+    if kind == "ConfigMap":
         written = str(pair.there.body.get("data"))
-        return CONFIG_GROUP in written or "Inventory" in written
+        return CONFIG_GROUP in written or "nventory" in str(pair.there.body)
+    if kind in (*_QUEUES, *_SCALERS, *_RUNTIMES, *_IN_NAMESPACE, *_EVERYWHERE):
+        return True
     return any(manifest is not None and bool(_queue(manifest)) for manifest in (pair.old, pair.new))
 
 
@@ -159,9 +190,8 @@ def _jobs(old: _Half, new: _Half, pairs: Sequence[Pair], cluster: str) -> Iterat
     chosen = list(_touched(before, after, old.world, new.world, pairs))
     left = len(chosen) - _MOST_JOBS
     for ref in chosen[:_MOST_JOBS]:
-        then = _decided(old.world, before.get(ref))
-        now = _decided(new.world, after.get(ref))
-        yield from _compared(ref, then, now, cluster)
+        then, now = before.get(ref), after.get(ref)
+        yield from _compared(ref, old.decide(then) if then else None, new.decide(now) if now else None, cluster)
         yield from _peak(ref, old, new, cluster)
     if left > 0:
         words = f"{left} more jobs were not decided: only the first {_MOST_JOBS} are"
@@ -172,26 +202,36 @@ def _touched(
     before: Mapping[Ref, Manifest], after: Mapping[Ref, Manifest], old: World, new: World, pairs: Sequence[Pair]
 ) -> Iterator[Ref]:
     """The jobs whose decision the pairs can change: they themselves, or those in a tree of queues that changed."""
-    refs = {manifest.ref for pair in pairs for manifest in (pair.old, pair.new) if manifest is not None}
-    wide = any(kind_name(ref) not in _QUEUES and kind_name(ref) in (*_DECIDING, "ConfigMap") for ref in refs)
-    wide = wide or any(ref.kind in ("Inventory", "NodePool") for ref in refs)
-    roots = {_root(each, queue) for each in (old, new) for queue in each.queues if _hit(each, queue, refs)}
     written = [m for pair in pairs for m in (pair.old, pair.new) if m is not None]
-    refs |= {_aimed(manifest) for manifest in written if manifest.ref.kind in _SCALERS}
-    locals_ = {(ref.namespace or "default", ref.name) for ref in refs if ref.kind == "LocalQueue"}
+    refs = {manifest.ref for manifest in written}
+    refs |= {_aimed(manifest) for manifest in written if kind_name(manifest.ref) in _SCALERS}
+    wide = any(kind_name(ref) in _EVERYWHERE for ref in refs)
+    spaces = {ref.namespace or ref.name for ref in refs if kind_name(ref) in _IN_NAMESPACE}
+    runtimes = {ref.name for ref in refs if kind_name(ref) in _RUNTIMES}
+    queues = {ref.name for ref in refs if kind_name(ref) == f"ClusterQueue.{GROUP}"}
+    cohorts = {ref.name for ref in refs if kind_name(ref) == f"Cohort.{GROUP}"}
+    roots = {
+        _root(each, name)
+        for each in (old, new)
+        for name, queue in each.queues.items()
+        if name in queues or (cohorts and cohorts & set(_way(each, queue.cohort)))
+    }
+    locals_ = {(ref.namespace or "default", ref.name) for ref in refs if kind_name(ref) == f"LocalQueue.{GROUP}"}
     for ref in sorted(dict.fromkeys((*before, *after)), key=str):
-        queued = [(found, _place(each)) for found, each in ((old, before.get(ref)), (new, after.get(ref))) if each]
-        if (
-            wide
-            or ref in refs
-            or any(place in locals_ for _, place in queued)
-            or any(
-                _root(found, local.cluster_queue) in roots
-                for found, place in queued
-                if (local := found.local_queues.get(place))
-            )
+        if wide or ref in refs or ref.namespace in spaces:
+            yield ref
+            continue
+        queued = [(found, each) for found, each in ((old, before.get(ref)), (new, after.get(ref))) if each]
+        if any(_place(each) in locals_ or _root_of(found, each) in roots for found, each in queued) or any(
+            text(mapping(mapping(each.body.get("spec")).get("runtimeRef")).get("name")) in runtimes
+            for _, each in queued
         ):
             yield ref
+
+
+def _root_of(found: World, job: Manifest) -> str:
+    local = found.local_queues.get(_place(job))
+    return _root(found, local.cluster_queue) if local else ""
 
 
 def _aimed(scaler: Manifest) -> Ref:
@@ -202,12 +242,6 @@ def _aimed(scaler: Manifest) -> Ref:
 
 def _place(manifest: Manifest) -> tuple[str, str]:
     return manifest.ref.namespace or "default", _queue(manifest)
-
-
-def _hit(found: World, queue: str, refs: Iterable[Ref]) -> bool:
-    names = {ref.name for ref in refs if kind_name(ref) == f"ClusterQueue.{GROUP}"}
-    cohorts = {ref.name for ref in refs if kind_name(ref) == f"Cohort.{GROUP}"}
-    return queue in names or bool(cohorts & set(_way(found, found.queues[queue].cohort)))
 
 
 def _way(found: World, cohort: str) -> list[str]:
@@ -222,20 +256,6 @@ def _root(found: World, queue: str) -> str:
     spec = found.queues.get(queue)
     way = _way(found, spec.cohort) if spec else []
     return f"cohort {way[-1]}" if way else f"queue {queue}"
-
-
-def _narrowed(found: World, job: Manifest) -> World:
-    """The world with the job's own tree of queues alone: trees do not touch each other."""
-    local = found.local_queues.get(_place(job))
-    if local is None:
-        return found
-    root = _root(found, local.cluster_queue)
-    queues = {name: spec for name, spec in found.queues.items() if _root(found, name) == root}
-    return replace(found, queues=queues) if queues else found
-
-
-def _decided(found: World, job: Manifest | None) -> Decision | None:
-    return None if job is None else decide(_narrowed(found, job), job)
 
 
 def _compared(ref: Ref, then: Decision | None, now: Decision | None, cluster: str) -> Iterator[Meaning]:
@@ -275,11 +295,13 @@ def _short(half: _Half, ref: Ref) -> tuple[int, int, str] | None:
     job = half.jobs().get(ref)
     if job is None:
         return None
+    from blueprint.check.rules.update_peaks import peak  # takes all families of rules with it
+
     job = _scaled(half, job)
-    most, asked = peak(job), read_job(job, half.world.find, half.manifests)
-    if most is None or asked is None or isinstance(asked, Ref):
+    most = peak(job)
+    decision = half.decide(job, most[1]) if most is not None else None
+    if most is None or decision is None:
         return None
-    decision = decide_job(_narrowed(half.world, job), job, replace(asked, copies=most[1]))
     charge = {name: value for plan in decision.podsets for name, value in plan.charge.items() if "/" in name}
     if not charge or decision.admissible is None:
         return None
@@ -290,7 +312,7 @@ def _short(half: _Half, ref: Ref) -> tuple[int, int, str] | None:
 def _scaled(half: _Half, job: Manifest) -> Manifest:
     """The job with as many replicas as its scaler may ask for."""
     for manifest in half.manifests:
-        if manifest.ref.kind in _SCALERS and _target(manifest) == (job.ref.kind, job.ref.namespace, job.ref.name):
+        if kind_name(manifest.ref) in _SCALERS and _target(manifest) == (job.ref.kind, job.ref.namespace, job.ref.name):
             spec = mapping(manifest.body.get("spec"))
             most = spec.get("maxReplicaCount", spec.get("maxReplicas"))
             if isinstance(most, int):

@@ -165,7 +165,7 @@ def field(edit: Edit) -> str:
         names = [*names, step] if isinstance(step, str) else []
     if not names:
         names = [step for step in edit.steps if isinstance(step, str)][-1:]
-    dropped = {"spec", "template", "metadata"} if len(names) > 1 else set()
+    dropped = {"spec", "template", "metadata", "labels", "annotations"} if len(names) > 1 else set()
     kept = [name for name in names if name not in dropped] or names
     return ".".join(kept[-3:])
 

@@ -36,18 +36,24 @@ def compare(opened: Sides, *, findings: bool = True, shipped: SchemaPack | None 
     broken = unreadable(opened)
     said = [(pair, judge.statements(pair)) for pair in pairs if pair.new or pair.there.source.file not in broken]
     statements = [statement for _, found in said for statement in found]
+    loud = [pair for pair, found in said if any(each.risk is not Risk.NONE for each in found) or _labels(pair)]
     return Review(
         base=opened.base.name,
         head=opened.head.name,
         clusters=tuple(sorted({where.cluster(m) for m in (*old, *new)} - {""})),
         counts=_counts(said, opened, (old, new)),
         statements=tuple(statements),
-        meanings=(*broken.values(), *meanings(opened, pairs, where)),
+        meanings=(*broken.values(), *meanings(opened, loud, where)),
         waves=tuple(plans(opened, pairs, where)),
-        radius=tuple(radius.words(pairs, around)),
+        radius=tuple(radius.words(loud, around)),
         findings=judged(opened, pack, configuration(opened)) if findings else Judged(),
         place=opened.head.place,
     )
+
+
+def _labels(pair: Pair) -> bool:
+    """Whether it is a namespace: its labels, harmless in themselves, may let it into a queue."""
+    return pair.ref.kind == "Namespace"
 
 
 def unreadable(opened: Sides) -> dict[str, Meaning]:

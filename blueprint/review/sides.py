@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 import re
-import stat
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
@@ -15,7 +14,7 @@ from pathlib import Path, PurePath
 
 from blueprint.check.helm import CHART
 from blueprint.check.kustomization import FILES as KUSTOMIZATIONS
-from blueprint.check.parse import MAX_FILE, Reading, read_bytes
+from blueprint.check.parse import Reading, read_bytes
 from blueprint.check.read import SUFFIXES, read
 from blueprint.check.revision import Revision, revision
 from blueprint.errors import UsageError
@@ -23,6 +22,8 @@ from blueprint.finding import Finding
 from blueprint.objects import Manifest
 from blueprint.spec.files import FOLDERS
 from blueprint.tree.lock import NAME as LOCK
+from blueprint.tree.scan import read as data
+from blueprint.tree.scan import scan
 
 _OBJECT = re.compile(rb"""^(?:kind|"kind"|  "kind"): """, re.MULTILINE)
 
@@ -32,6 +33,14 @@ class Library:
 
     def __init__(self) -> None:
         self._read: dict[tuple[str, bytes], Reading] = {}
+        self._held: dict[tuple[bytes, ...], dict[bytes, bool]] = {}
+
+    def holds(self, data: bytes, words: tuple[bytes, ...]) -> bool:
+        """Whether one of the words stands in a file; looked for once in what both sides hold."""
+        known = self._held.setdefault(words, {})
+        if (found := known.get(data)) is None:
+            found = known[data] = any(word in data for word in words)
+        return found
 
     def read(self, path: str, data: bytes) -> Reading:
         """What one file holds."""
@@ -71,8 +80,8 @@ class Side:
         """What the files hold in which one of the words stands; all files where there is none."""
         if self.built is not None:
             return self.built
-        wanted = re.compile(b"|".join(map(re.escape, words))) if words else None
-        return self.of(path for path, data in self.files.items() if wanted is None or wanted.search(data))
+        wanted = tuple(words)
+        return self.of(p for p, data in self.files.items() if not wanted or self.library.holds(data, wanted))
 
     def of(self, paths: Iterator[str]) -> Reading:
         """What some of the files hold."""
@@ -132,6 +141,7 @@ def sides(base: str, head: str) -> Iterator[Sides]:
 def compared(old: Side, new: Side) -> Sides:
     """Find what differs, by bytes alone."""
     changed = sorted(p for p in old.files.keys() | new.files.keys() if old.files.get(p) != new.files.get(p))
+    old.files.update({path: new.files[path] for path in old.files.keys() & new.files.keys() - set(changed)})
     gone = {old.files[path]: path for path in changed if path not in new.files}
     moved = {p: gone[new.files[p]] for p in changed if p not in old.files and new.files[p] in gone}
     differs = set(changed)
@@ -179,18 +189,14 @@ def _files(top: Path) -> Iterator[tuple[str, bytes]]:
     if not top.is_dir():
         yield top.name, top.read_bytes()
         return
-    specs = {top / folder for folder in FOLDERS} if _is_platform(top) else set()
-    for folder, folders, names in os.walk(top):
-        here = Path(folder)
-        folders[:] = [n for n in folders if not n.startswith(".") and n != "node_modules" and here / n not in specs]
-        below = "" if here == top else f"{here.relative_to(top).as_posix()}/"
-        for name in names:
-            if name.startswith(".") or not (name.endswith(SUFFIXES) or name in (*KUSTOMIZATIONS, CHART)):
-                continue
-            path = here / name
-            if stat.S_ISREG(path.lstat().st_mode):
-                with path.open("rb") as stream:
-                    yield below + name, stream.read(MAX_FILE + 1)
+    specs = FOLDERS if _is_platform(top) else ()
+    wanted = (*KUSTOMIZATIONS, CHART)
+    for path, stamp in scan(top).files.items():
+        *folders, name = path.split("/")
+        if not (name.endswith(SUFFIXES) or name in wanted) or (folders and folders[0] in specs):
+            continue
+        if not any(step.startswith(".") or step == "node_modules" for step in (*folders, name)):
+            yield path, data(str(top), path, stamp.size)
 
 
 def _is_platform(top: Path) -> bool:
