@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey
     from cryptography.x509 import Certificate, CertificateBuilder
 
-_DAYS = 7
+_DAYS = 400  # rotators renew what ends within 90 days (cert-controller pkg/rotator lookaheadInterval)
 
 
 @dataclass(frozen=True, slots=True)

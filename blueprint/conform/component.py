@@ -20,11 +20,15 @@ Body = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Shipped:
-    """Folders of a Go module with CustomResourceDefinitions; `pinned` is the folder of `tools/` with its version."""
+    """Folders of a Go module with CustomResourceDefinitions, of one `kind` where only that is wanted.
+
+    `pinned` is the folder of `tools/` that says which version.
+    """
 
     module: str
     folders: tuple[str, ...]
     pinned: str = "crds"
+    kind: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -105,6 +105,8 @@ def _play(stage: Stage, target: Target) -> str:
 
 def _write(stage: Stage, body: Body, provision: bool) -> None:
     what = f"{body['kind']} {body['metadata']['name']}"
+    if body["kind"] == "PersistentVolumeClaim" and provision:
+        stage.client.create(volume_for(body))  # first: the binder looks at a waiting claim only every 15 s
     accepted(stage.client.apply(body, manager=MANAGER), what)
     if body["kind"] == "ConstraintTemplate" and not stage.local.runs("gatekeeper"):
         crd = health.constraint_crd(body)
@@ -113,8 +115,6 @@ def _write(stage: Stage, body: Body, provision: bool) -> None:
             raise WrongAnswerError(f"{crd['metadata']['name']} is refused: {answer.message}")
         group, kind = crd["spec"]["group"], crd["spec"]["names"]["kind"]
         stage.client.until(Target.of(crd), _established, _SECONDS, f"{kind}.{group} to be served")
-    if body["kind"] == "PersistentVolumeClaim" and provision:
-        stage.client.create(volume_for(body))
 
 
 def _established(crd: Body) -> bool:

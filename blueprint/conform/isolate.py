@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 
 _CLONE_NEWNS, _CLONE_NEWNET = 0x00020000, 0x40000000
-_MS_REC, _MS_PRIVATE = 0x4000, 0x40000
+_MS_REC, _MS_PRIVATE, _MNT_DETACH = 0x4000, 0x40000, 2
 _SIOCGIFFLAGS, _SIOCSIFFLAGS, _IFF_UP = 0x8913, 0x8914, 0x1
 
 
@@ -27,24 +27,40 @@ def isolate() -> str:
     libc = ctypes.CDLL(None, use_errno=True)
     if libc.unshare(_CLONE_NEWNS | _CLONE_NEWNET) != 0:
         return f"namespaces: {os.strerror(ctypes.get_errno())}"
-    # What is mounted inside must not reach the outside.
-    if libc.mount(b"none", b"/", None, _MS_REC | _MS_PRIVATE, None) != 0:
-        return f"mount namespace: {os.strerror(ctypes.get_errno())}"
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as any_socket:
-        request = struct.pack("16sh", b"lo", 0)
-        [flags] = struct.unpack_from("h", fcntl.ioctl(any_socket, _SIOCGIFFLAGS, request), 16)
-        fcntl.ioctl(any_socket, _SIOCSIFFLAGS, struct.pack("16sh", b"lo", flags | _IFF_UP))
+    try:
+        _mount("none", Path("/"), "", _MS_REC | _MS_PRIVATE)  # what is mounted inside must not reach the outside
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as any_socket:
+            request = struct.pack("16sh", b"lo", 0)
+            [flags] = struct.unpack_from("h", fcntl.ioctl(any_socket, _SIOCGIFFLAGS, request), 16)
+            fcntl.ioctl(any_socket, _SIOCSIFFLAGS, struct.pack("16sh", b"lo", flags | _IFF_UP))
+    except OSError as error:
+        return f"namespaces: {error}"
     return ""
 
 
-def private(path: Path, folder: Path) -> None:
-    """Make `path` (below /tmp or /etc) show `folder` inside our mount namespace; it is made where it is missing.
+def private(path: Path, scratch: Path) -> None:
+    """Let `path` be writable for us alone, in our mount namespace.
 
-    Raises OSError where the mount is refused.
+    Below /tmp it becomes an empty folder in memory. Elsewhere what lies there stays visible, and writes go to
+    `scratch`, a folder that becomes memory. Raises OSError where the kernel refuses.
     """
-    path.mkdir(parents=True, exist_ok=True)
-    folder.mkdir(parents=True, exist_ok=True)
+    if Path("/tmp") in path.parents:  # noqa: S108 - where programs insist on a fixed path
+        path.mkdir(parents=True, exist_ok=True)
+        _mount("tmpfs", path, "tmpfs", 0)
+        return
+    scratch.mkdir(parents=True, exist_ok=True)
+    _mount("tmpfs", scratch, "tmpfs", 0)
+    upper, work = scratch / "upper", scratch / "work"
+    upper.mkdir()
+    work.mkdir()
+    _mount("overlay", path, "overlay", 0, f"lowerdir={path},upperdir={upper},workdir={work}")
+    # The overlay holds the memory; out of the way, so that the folder can be removed.
+    ctypes.CDLL(None, use_errno=True).umount2(os.fsencode(scratch), _MNT_DETACH)
+
+
+def _mount(source: str, target: Path, kind: str, flags: int, options: str = "") -> None:
     libc = ctypes.CDLL(None, use_errno=True)
-    bind = 0x1000
-    if libc.mount(os.fsencode(folder), os.fsencode(path), None, bind, None) != 0:
-        raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()), str(path))
+    words = [text.encode() if text else None for text in (source, str(target), kind)]
+    if libc.mount(*words, flags, options.encode() or None) != 0:
+        number = ctypes.get_errno()
+        raise OSError(number, os.strerror(number), str(target))

@@ -181,7 +181,7 @@ class LocalCluster:
         shipped: dict[str, Body] = {}
         for component in components:
             for source in component.crds:
-                for crd in modules.crds(source.module, source.pinned, source.folders):
+                for crd in modules.crds(source.module, source.pinned, source.folders, kind=source.kind):
                     shipped[crd["metadata"]["name"]] = component.convert(grounds[component.name], crd)
         for crd in self._crds:
             shipped.setdefault(crd["metadata"]["name"], crd)

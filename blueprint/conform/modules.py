@@ -67,9 +67,14 @@ def documents(files: Iterable[Path]) -> Iterator[dict[str, Any]]:
 
 
 def crds(
-    module: str, pinned: str, folders: Sequence[str], kinds: Collection[tuple[str, str]] | None = None
+    module: str,
+    pinned: str,
+    folders: Sequence[str],
+    kinds: Collection[tuple[str, str]] | None = None,
+    *,
+    kind: str = "",
 ) -> list[dict[str, Any]]:
-    """The CustomResourceDefinitions in some folders of a module, of the kinds (group, kind) where they are given.
+    """The CustomResourceDefinitions in folders of a module, of the kinds (group, kind) or the one `kind` given.
 
     A file whose text names none of them is not parsed: some modules ship megabytes.
     """
@@ -79,7 +84,7 @@ def crds(
         files = [file for file in files if _names_one(file.read_text("utf-8"), kinds)]
     found = [body for body in documents(files) if body.get("kind") == "CustomResourceDefinition"]
     if kinds is None:
-        return found
+        return [crd for crd in found if kind in ("", crd["spec"]["names"]["kind"])]
     return [crd for crd in found if (crd["spec"]["group"], crd["spec"]["names"]["kind"]) in kinds]
 
 

@@ -11,16 +11,18 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+import urllib3
+
 from blueprint import __version__
 from blueprint.conform import evidence, modules, programs
 from blueprint.conform.component import Component
 from blueprint.conform.components.core import CORE
 from blueprint.conform.isolate import isolate
 from blueprint.conform.local import LocalCluster
-from blueprint.conform.stage import Case, Record, Stage, Suite
+from blueprint.conform.stage import Case, Record, Stage, Suite, WrongAnswerError
 from blueprint.conform.suites import ALL
 from blueprint.conform.tree import Tree
-from blueprint.errors import EnvironmentLacks, UsageError
+from blueprint.errors import BlueprintError, EnvironmentLacks, UsageError
 from blueprint.render.emit import emit
 
 Say = Callable[[str], None]
@@ -39,6 +41,7 @@ class Outcome:
     skipped: dict[str, str] = field(default_factory=dict)
     components: dict[str, dict[str, str]] = field(default_factory=dict)
     marks: dict[str, float] = field(default_factory=dict)
+    took: dict[str, float] = field(default_factory=dict)
     logs: dict[str, bytes] = field(default_factory=dict)
     faults: dict[str, bool] = field(default_factory=dict)
     isolated: str = ""
@@ -54,7 +57,7 @@ class Outcome:
         for name in dict.fromkeys(case.suite for case in self.record.cases):
             own = [case for case in self.record.cases if case.suite == name]
             negative, passed = sum(case.negative for case in own), sum(case.passed for case in own)
-            yield name, len(own), negative, passed, round(sum(case.seconds for case in own), 1)
+            yield name, len(own), negative, passed, self.took.get(name, 0.0)
 
     def summary(self) -> dict[str, Any]:
         """The stable document of `-o json` and of the evidence."""
@@ -214,8 +217,13 @@ def _perform(
         before = len(outcome.record.cases)
         with tempfile.TemporaryDirectory(prefix=f"blueprint-{suite.name}-") as folder:
             stage = Stage(suite.name, tree, cluster, outcome.record, Path(folder), patience)
-            with stage.case("the suite runs to its end"):
+            started = time.monotonic()
+            try:
                 suite.run(stage)
+            except (WrongAnswerError, BlueprintError, urllib3.exceptions.HTTPError) as error:
+                case = Case(suite.name, "the suite runs to its end", passed=False, said=str(error))
+                outcome.record.cases.append(case)
+            outcome.took[suite.name] = round(time.monotonic() - started, 1)
         for case in outcome.record.cases[before:]:
             if not case.passed:
                 say(line(case))

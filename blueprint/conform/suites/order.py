@@ -10,6 +10,7 @@ from blueprint.catalog.rules import rules
 from blueprint.catalog.schemas import SchemaPack
 from blueprint.check import tree_rules, validate
 from blueprint.conform.client import Target
+from blueprint.conform.components.kueue import KUEUE, TRAINING
 from blueprint.conform.health import judge
 from blueprint.conform.install import Hangs, outside, sync, volume_for
 from blueprint.conform.stage import Fault, Stage, Suite, WrongAnswerError
@@ -29,6 +30,8 @@ _LATE = "WAV202"
 def run(stage: Stage) -> None:
     """Lay the platform, then show what a wrong wave does."""
     stage.local.create(outside(stage.tree.bodies))
+    # A class is older than its claims; one that the binder has not seen yet would let a claim bind at once.
+    stage.local.create(manifest.body for manifest in _example("good", "web") if manifest.kind == "StorageClass")
     for name, manifests in stage.tree.applications.items():
         with stage.case(f"{name} syncs wave by wave") as case:
             done = sync(stage, manifests)
@@ -51,7 +54,7 @@ def _wrong_wave(stage: Stage) -> None:
     )
     del volume["spec"]["claimRef"]
     with stage.case("a wave that waits for its own successor hangs where check says", negative=True) as case:
-        stage.local.create([{**_SPACE, "metadata": {"name": "web"}}, volume])
+        stage.local.create([{**_SPACE, "metadata": {"name": "web"}}, _volume("web")])
         bad = _example("bad", "web")
         if _LATE not in _found(bad):
             raise WrongAnswerError(f"check does not say {_LATE}")
@@ -66,7 +69,7 @@ def _wrong_wave(stage: Stage) -> None:
         if stage.client.get(Target("apps/v1", "Deployment", "web", "server")).ok:
             raise WrongAnswerError("the next wave was written")
     with stage.case("with its wave put right it does not, and check is silent") as case:
-        stage.local.create([{**_SPACE, "metadata": {"name": "web-right"}}])
+        stage.local.create([{**_SPACE, "metadata": {"name": "web-right"}}, _volume("web-right")])
         good = _example("good", "web-right")
         if _LATE in _found(good):
             raise WrongAnswerError(f"check says {_LATE}")
@@ -80,6 +83,15 @@ _CLAIM: Body = {
     "accessModes": ["ReadWriteOnce"],
     "resources": {"requests": {"storage": "1Ti"}},
 }
+
+
+def _volume(name: str) -> Body:
+    """A volume that any claim of the class may have."""
+    volume = volume_for(
+        {"kind": "PersistentVolumeClaim", "metadata": {"name": name, "namespace": "any"}, "spec": _CLAIM}
+    )
+    del volume["spec"]["claimRef"]
+    return volume
 
 
 def _example(which: str, namespace: str) -> list[Manifest]:
@@ -110,5 +122,6 @@ SUITE = Suite(
     name="order",
     title="Order of sync waves, and the health that gates them",
     run=run,
+    needs=(KUEUE, TRAINING),
     faults=(Fault("service accounts in a wave after their Deployments", _later),),
 )
