@@ -1,0 +1,1 @@
+"""What a platform looks like: pictures and a handbook, for people who read neither YAML nor code."""
