@@ -12,7 +12,17 @@ import os
 import sys
 from pathlib import Path
 
-from blueprint.cli import attesting, conforming, credentials, delivering, judging, making, reviewing  # noqa: F401 - each registers its verbs
+# Each registers its verbs.
+from blueprint.cli import (  # noqa: F401
+    attesting,
+    conforming,
+    credentials,
+    delivering,
+    judging,
+    making,
+    picturing,
+    reviewing,
+)
 from blueprint.cli.app import Output, app
 from blueprint.errors import BlueprintError, EnvironmentLacks
 
