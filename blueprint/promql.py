@@ -243,16 +243,13 @@ def _binary(node: Any) -> Binary:  # noqa: ANN401
 
 def children(node: Node) -> tuple[Node, ...]:
     """The nodes directly below one."""
-    match node:
-        case Call(_, args):
-            return args
-        case Aggregate(_, of, param):
-            return (of,) if param is None else (param, of)
-        case Binary(_, left, right):
-            return (left, right)
-        case Subquery(of):
-            return (of,)
-    return ()
+    if isinstance(node, Call):
+        return node.args
+    if isinstance(node, Binary):
+        return (node.left, node.right)
+    if isinstance(node, Aggregate):
+        return (node.of,) if node.param is None else (node.param, node.of)
+    return (node.of,) if isinstance(node, Subquery) else ()
 
 
 def walk(node: Node, above: tuple[Node, ...] = ()) -> Iterator[tuple[Node, tuple[Node, ...]]]:

@@ -60,6 +60,7 @@ _ODD_WORD = re.compile(
 )
 _DEEP = "\n" + " " * 120
 _EMPTY_BLOCK = re.compile(r"[|>][\d+\-]*[ ]*(?:#.*)?\s*\Z")
+_BLOCK_HEAD = re.compile(r"[|>][\d+\-]*[ ]*(?:#.*)?$", re.MULTILINE)
 _ODD_KEY = re.compile(rf"[{{,]\s*(?:{_WORD}|-?\d+)\s*[,}}]|\{{\s*[\[{{]")
 
 
@@ -68,22 +69,59 @@ def _odd(word: str) -> bool:
     return word not in ("-", "|", ">") and _ODD_WORD.search(word) is not None
 
 
+# One line of a block: a key, and a text that no parser takes for anything else, whatever its words are. It starts with a
+# letter and has a blank or a bracket, so that it is no word of _WORD; with a bracket; as a sum; or it stands in quotes.
+_PLAIN_LINE = re.compile(
+    r"[ ]*(?:- )*(?:[A-Za-z][\w./-]*: )?"
+    r"(?:(?:[A-Za-z](?=[^\n]*[ (])|\(|\d+ [-+*/] )(?:[^:#\\\n]|:(?=\S)|(?<! )#)*+"
+    r"|\"(?![\d\s])[^\"\\\n]*\"|'(?![\d\s])[^'\\\n]*')$"
+)
+_BLOCK = re.compile(r"([ ]*(?:- )*)(?:[A-Za-z][\w./-]*:([ ]+))?[|>][+-]?$")
+_OPEN_FLOW = ("[", "{", ",")
+
+
+def _odd_lines(text: str) -> bool:
+    """Whether a line holds an odd word that is not just a word of a plain text, or of a block of text.
+
+    Where a flow collection goes on over lines, any line may be odd.
+    """
+    block = -1  # the column of what a block of text belongs to
+    for line in text.split("\n"):
+        bare = line.lstrip(" ")
+        if block >= 0 and (not bare or len(line) - len(bare) > block):
+            continue
+        block = -1
+        if match := _BLOCK.match(line):
+            block = len(match[1]) if match[2] else max(len(match[1]) - 2, 0)
+            continue
+        if line.rstrip(" ").endswith(_OPEN_FLOW):
+            return True
+        if (any(map(_odd, line.split())) or _ODD_KEY.search(line)) and _PLAIN_LINE.match(line) is None:
+            return True
+    return False
+
+
 def suspicious(text: str) -> bool:
     """Whether a document may hold something that the fast parser reads differently from Kubernetes.
 
     It looks at words (whatever blanks part), most of which repeat from object to object, and errs on the safe side:
     values that YAML 1.1 and 1.2 read differently, dates (the fast parser sees them even in quotes), keys that are no
-    strings, anchors, tags, merges, tabs, breaks only YAML 1.1 knows, a block of text that is empty at the end, and
-    nesting that overflows its stack.
+    strings, anchors, tags, merges, tabs, breaks only YAML 1.1 knows, a block of text that is empty at the end or ends
+    without a new line, and nesting that overflows its stack.
     """
     return (
         not text.replace("\n", "").isprintable()
         or _DEEP in text
         or "- - - - - -" in text
-        or any(map(_odd, text.split()))
         or _EMPTY_BLOCK.search(text) is not None
-        or (text.count("{") > text.count("{}") and _ODD_KEY.search(text, text.index("{")) is not None)
+        or text.lstrip()[:1] in ("|", ">")
+        or (not text.endswith("\n") and _BLOCK_HEAD.search(text) is not None)
+        or ((any(map(_odd, text.split())) or _odd_key(text)) and _odd_lines(text))
     )
+
+
+def _odd_key(text: str) -> bool:
+    return text.count("{") > text.count("{}") and _ODD_KEY.search(text, text.index("{")) is not None
 
 
 MAX_EXACT = 8 * 1024 * 1024

@@ -8,12 +8,16 @@ from __future__ import annotations
 
 import json
 import re
+from bisect import bisect_left
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from functools import cached_property
 from pathlib import Path
 
-from blueprint.check.documents import tree_at
-from blueprint.check.goyaml import Node, Shape, child
+from blueprint.check import outline
+from blueprint.check.documents import documents
+from blueprint.check.goyaml import Node, Shape, child, compose
+from blueprint.check.scalars import Unreadable
 from blueprint.finding import Finding, Source
 
 _STEP = re.compile(r'\.?([\w$-]+)|\[(\d+)\]|\[("(?:[^"\\]|\\.)*")\]|\.?([^.\[\]]+)')
@@ -49,10 +53,7 @@ def locate(text: str, source: Source, path: str) -> Source:
 
     Where the field itself is missing this is the nearest parent that exists; `source` itself where nothing is found.
     """
-    node, start = tree_at(text.removeprefix("\ufeff").replace("\r\n", "\n"), source.line)
-    if node is None:
-        return source
-    return _descend(_object_at(node, source.line - 1 - start, source.column - 1), start, source, path)
+    return _Text(text).place(source, path)
 
 
 def _object_at(root: Node, line: int, column: int) -> Node:
@@ -84,7 +85,7 @@ def located(findings: Iterable[Finding], known: Mapping[str, str] | None = None,
 
     `known` are texts by file name that are at hand already; others are read below `base`.
     """
-    texts: dict[str, str | None] = dict(known or {})
+    texts: dict[str, _Text | None] = {name: _Text(text) for name, text in (known or {}).items()}
     result = []
     for finding in findings:
         if finding.path and finding.source and finding.source.line:
@@ -93,14 +94,60 @@ def located(findings: Iterable[Finding], known: Mapping[str, str] | None = None,
                 texts[file] = _text(base / file)
             text = texts[file]
             if text is not None:
-                result.append(replace(finding, source=locate(text, finding.source, finding.path)))
+                result.append(replace(finding, source=text.place(finding.source, finding.path)))
                 continue
         result.append(finding)
     return result
 
 
-def _text(file: Path) -> str | None:
+class _Text:
+    """A file in which places are looked up: divided into documents once, and each parsed at most once."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text.removeprefix("\ufeff").replace("\r\n", "\n")
+        self._trees: dict[int, Node | None] = {}
+
+    @cached_property
+    def _lines(self) -> list[str]:
+        return self._text.split("\n")
+
+    @cached_property
+    def _readable(self) -> bool:
+        return outline.readable(self._text)
+
+    @cached_property
+    def _documents(self) -> list[tuple[int, str]]:
+        return [(start, chunk) for start, chunk, _ in documents(self._text)]
+
+    def place(self, source: Source, path: str) -> Source:
+        """Where a field of the object at `source` stands."""
+        if (
+            source.column == 1
+            and self._readable
+            and (found := outline.place(self._lines, source.line - 1, path_steps(path)))
+        ):
+            return Source(source.file, found[0] + 1, found[1] + 1)
+        at = bisect_left(self._documents, source.line, key=lambda document: document[0]) - 1
+        if at < 0:
+            return source
+        start, chunk = self._documents[at]
+        if at not in self._trees:
+            self._trees[at] = _tree(chunk)
+        node = self._trees[at]
+        if node is None:
+            return source
+        return _descend(_object_at(node, source.line - 1 - start, source.column - 1), start, source, path)
+
+
+def _tree(chunk: str) -> Node | None:
     try:
-        return file.read_text("utf-8")
+        return compose(chunk)
+    except Unreadable:
+        return None
+
+
+def _text(file: Path) -> _Text | None:
+    try:
+        return _Text(file.read_text("utf-8"))
     except (OSError, UnicodeDecodeError):
         return None

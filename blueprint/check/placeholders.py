@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 
 from blueprint.catalog.tables import table
 from blueprint.check.scalars import Json
@@ -74,7 +74,18 @@ def maybe(text: str) -> bool:
 
 def is_placeholder(text: str) -> bool:
     """Whether a text holds a placeholder of any form."""
+    return _known(text) if len(text) < _SHORT else _holds(text)
+
+
+_SHORT = 100
+"""Characters of a text whose answer is kept: keys and values come again from object to object."""
+
+
+def _holds(text: str) -> bool:
     return maybe(text) and _forms().search(text) is not None
+
+
+_known = lru_cache(maxsize=1 << 14)(_holds)
 
 
 @dataclass(frozen=True, slots=True)
