@@ -18,6 +18,7 @@ from blueprint.cli import (  # noqa: F401
     conforming,
     credentials,
     delivering,
+    imaging,
     judging,
     making,
     picturing,

@@ -19,6 +19,7 @@ from blueprint.errors import UsageError
 from blueprint.new import copy_example
 from blueprint.pipeline import render_platform
 from tests.attest.deployment import UID, Deployment, as_seen
+from tests.attest.oci import FakeRegistry, signature
 from tests.attest.world import MALLORY, RENDERER, Office
 
 CLUSTER_POLICIES = ("validating", "gate", "native", "constraint")
@@ -196,3 +197,34 @@ def test_a_credential_from_the_evidence_of_a_cluster(shell: Shell, repository: P
     evidence.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": objects}))
     refused = shell.run("credential", "issue", *where, *given, *shell.who[:4], *signing, code=1)
     assert "CRE201" in refused
+
+
+def test_images_are_locked_and_checked(shell: Shell, repository: Path) -> None:
+    """An unsigned image is found before the cluster: from the registry to the lock, from the lock to the tree."""
+    with FakeRegistry.running() as registry:
+        image, unsigned = registry.image("serving/vllm", "0.33.0"), registry.image("serving/other", "1")
+        registry.refer(image, signature(shell.office, image))
+        given = [*shell.who, "--plain-http", registry.host]
+        good, bad = f"{registry.host}/serving/vllm:0.33.0", f"{registry.host}/serving/other:1"
+        assert "SIG403" in shell.run("images", "lock", good, bad, *given, code=1)
+        assert not (shell.folder / "images.lock").exists()
+        assert image in shell.run("images", "lock", good, *given)
+        first = (shell.folder / "images.lock").read_bytes()
+        shell.run("images", "lock", good, *given)
+        assert (shell.folder / "images.lock").read_bytes() == first
+        signer = {"subject": RENDERER, "issuer": shell.office.store.issuer}
+        gate = {
+            "apiVersion": "constraints.gatekeeper.sh/v1beta1",
+            "kind": "BlueprintSignedImages",
+            "metadata": {"name": "signed-images"},
+            "spec": {"parameters": {"prefixes": [f"{registry.host}/"], "signers": [signer]}},
+        }
+        (shell.folder / "tree").mkdir()
+        (shell.folder / "tree/gate.json").write_text(json.dumps(gate))
+        for name, code in ((image, 0), (unsigned, 1), (good, 1)):
+            spec = {"containers": [{"name": "a", "image": name}]}
+            pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p", "namespace": "t"}, "spec": spec}
+            (shell.folder / "tree/pod.json").write_text(json.dumps(pod))
+            assert "SIG40" in shell.run("images", "check", "tree", code=code) or code == 0
+        (shell.folder / "tree/gate.json").unlink()
+        assert "no image gate" in shell.run("images", "check", "tree", code=2)

@@ -1,0 +1,150 @@
+"""The lock of images: what names were resolved to and who signed it, so that a bad image is found before the cluster.
+
+Specs name images by digest; a person knows them by tags. The lock holds both, and what was verified of each when the
+registry was asked, so that a check without a network can still tell an image that nobody has seen a signature of.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+from blueprint.attest.bundle import Prover
+from blueprint.attest.evidence import listed, mapping, moment, written
+from blueprint.attest.images import verify_image
+from blueprint.attest.refusal import Refused
+from blueprint.attest.registry import Registry, parts, reference
+from blueprint.check.pods import containers, pod_templates
+from blueprint.errors import UsageError
+from blueprint.finding import Finding
+from blueprint.objects import Manifest
+
+
+@dataclass(frozen=True, slots=True)
+class Locked:
+    """A row of images.lock: the digest that a name was resolved to, and who signed it and when."""
+
+    digest: str
+    identity: str
+    issuer: str
+    signed_at: datetime
+    log_index: int | None = None
+
+    def document(self) -> dict[str, Any]:
+        """The row as the lock has it."""
+        return {
+            "digest": self.digest,
+            "identity": self.identity,
+            "issuer": self.issuer,
+            "signedAt": written(self.signed_at),
+            "logIndex": self.log_index,
+        }
+
+
+def lock(
+    names: Collection[str], registry: Registry, prover: Prover, *, max_age: timedelta | None = None
+) -> tuple[dict[str, dict[str, Any]], list[Finding]]:
+    """Resolve names (`registry/name:tag`, or with a digest) and verify each: rows of the lock, and findings."""
+    rows: dict[str, dict[str, Any]] = {}
+    findings = []
+    for name in sorted(names):
+        try:
+            host, repository, tag, digest = parts(name)
+            digest = digest or registry.resolve(host, repository, tag or "latest")
+            signature = verify_image(f"{host}/{repository}@{digest}", registry, prover, max_age=max_age)
+            rows[name] = signature.document()
+        except Refused as refused:
+            findings.append(refused.finding(name))
+    return rows, findings
+
+
+def dump_lock(rows: Mapping[str, Mapping[str, Any]]) -> str:
+    """The one spelling of a lock."""
+    return json.dumps({"version": 1, "images": rows}, indent=2, sort_keys=True) + "\n"
+
+
+def read_lock(file: Path) -> dict[str, Locked]:
+    """Name → row. Raises UsageError for what `dump_lock` does not write."""
+    try:
+        document = json.loads(file.read_bytes())
+        if document["version"] != 1:
+            raise ValueError("another version")
+        rows = {}
+        for name, row in document["images"].items():
+            signed_at = moment(row["signedAt"])
+            if signed_at is None or not re.fullmatch("sha256:[0-9a-f]{64}", row["digest"]):
+                raise ValueError(name)
+            rows[name] = Locked(row["digest"], str(row["identity"]), str(row["issuer"]), signed_at, row.get("logIndex"))
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        raise UsageError(f"this is no lock of images: {error}", where=str(file)) from None
+    return rows
+
+
+def check_images(
+    manifests: Collection[Manifest],
+    locked: Mapping[str, Locked],
+    prefixes: Collection[str],
+    signers: Collection[tuple[str, str]],
+    *,
+    max_age: timedelta | None = None,
+    now: datetime | None = None,
+) -> Iterator[Finding]:
+    """Every image of a pod under one of the prefixes must be in the lock, by its digest, and signed by a signer."""
+    now = now or datetime.now(UTC)
+    by_digest = {row.digest: row for row in locked.values()}
+    for manifest, path, text in used(manifests):
+        if not any(text.startswith(prefix) for prefix in prefixes):
+            continue
+        try:
+            row = by_digest.get(reference(text).digest)
+            if row is None:
+                raise Refused("SIG403", f"{text} is not in the lock: nobody has seen a signature of it")
+            if (row.identity, row.issuer) not in signers:
+                raise Refused("SIG104", f"{text} is signed by {row.identity} (issuer {row.issuer}), who may not")
+            if max_age is not None and now - row.signed_at > max_age:
+                raise Refused("SIG106", f"{text} was signed at {written(row.signed_at)}, more than {max_age} ago")
+        except Refused as refused:
+            yield Finding(
+                refused.code, refused.message, manifest.source, object=manifest.ref, path=path, fix=refused.fix
+            )
+
+
+def gates(manifests: Collection[Manifest]) -> Iterator[tuple[list[str], set[tuple[str, str]], timedelta | None]]:
+    """Prefixes, signers and largest age of every image gate that a tree renders for Gatekeeper or Kyverno."""
+    for manifest in manifests:
+        spec = mapping(manifest.body.get("spec"))
+        given = mapping(spec.get("parameters"))
+        if manifest.ref.group == "constraints.gatekeeper.sh" and "signers" in given:
+            age = given.get("maxAgeSeconds")
+            window = timedelta(seconds=age) if isinstance(age, int) else None
+            yield [str(prefix) for prefix in listed(given.get("prefixes"))], _people(given["signers"]), window
+        elif manifest.kind == "ImageValidatingPolicy":
+            globs = [mapping(row).get("glob") for row in listed(spec.get("matchImageReferences"))]
+            keyless = [_keyless(attestor) for attestor in listed(spec.get("attestors"))]
+            people = {person for row in keyless for person in _people(row.get("identities"))}
+            yield [glob.removesuffix("*") for glob in globs if isinstance(glob, str)], people, None
+
+
+def _people(rows: object) -> set[tuple[str, str]]:
+    return {(str(one.get("subject")), str(one.get("issuer"))) for one in map(mapping, listed(rows))}
+
+
+def _keyless(attestor: object) -> Mapping[str, Any]:
+    return mapping(mapping(mapping(attestor).get("cosign")).get("keyless"))
+
+
+def used(manifests: Collection[Manifest]) -> Iterator[tuple[Manifest, str, str]]:
+    """Every image of every container, init and ephemeral ones and image volumes too, with the path to it."""
+    for manifest in manifests:
+        for pod in pod_templates(manifest):
+            for path, container in containers(pod.spec):
+                if isinstance(container.get("image"), str):
+                    yield manifest, f"{pod.spec_path}.{path}.image", container["image"]
+            for number, volume in enumerate(map(mapping, listed(pod.spec.get("volumes")))):
+                if text := mapping(volume.get("image")).get("reference"):
+                    yield manifest, f"{pod.spec_path}.volumes[{number}].image.reference", str(text)

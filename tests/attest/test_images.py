@@ -1,0 +1,237 @@
+"""Images: whose signature counts, what a registry may answer, and the lock."""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from blueprint.attest.imagelock import check_images, dump_lock, gates, lock, read_lock, used
+from blueprint.attest.images import verify_image
+from blueprint.attest.refusal import Refused
+from blueprint.attest.registry import Registry, reference
+from blueprint.errors import UsageError
+from blueprint.finding import Source
+from blueprint.objects import Manifest
+from tests.attest.oci import FakeRegistry, signature
+from tests.attest.world import MALLORY, RENDERER, Office
+
+
+@pytest.fixture(scope="module", params=[True, False], ids=["referrers", "tag"])
+def registry(request: pytest.FixtureRequest) -> Iterator[FakeRegistry]:
+    with FakeRegistry.running(modern=request.param) as running:
+        yield running
+
+
+@pytest.fixture
+def client(registry: FakeRegistry) -> Registry:
+    return Registry(plain=[registry.host], seconds=2)
+
+
+def test_a_signed_image(registry: FakeRegistry, client: Registry, office: Office) -> None:
+    image = registry.image("serving/vllm")
+    registry.refer(image, signature(office, image))
+    found = verify_image(image, client, office.prover(), max_age=timedelta(hours=1))
+    assert (found.identity, found.issuer) == (RENDERER, office.store.issuer)
+    document = found.document()
+    assert document["digest"] == image.partition("@")[2]
+    assert document["logIndex"] > 0
+
+
+Forge = Callable[[FakeRegistry, str, Office], object]
+REFUSED: dict[str, tuple[Forge, str]] = {
+    "nobody signed it": (lambda registry, image, office: None, "SIG403"),
+    "another identity": (
+        lambda registry, image, office: registry.refer(image, signature(office, image, MALLORY)),
+        "SIG104",
+    ),
+    "the signature of another image": (
+        lambda registry, image, office: registry.refer(image, signature(office, image, digests=("0" * 64,))),
+        "SIG108",
+    ),
+    "two images in one signature": (
+        lambda registry, image, office: registry.refer(
+            image, signature(office, image, digests=(image.rpartition(":")[2], "0" * 64))
+        ),
+        "SIG108",
+    ),
+    "another predicate": (
+        lambda registry, image, office: registry.refer(
+            image, signature(office, image, predicate="https://slsa.dev/provenance/v1")
+        ),
+        "SIG108",
+    ),
+    "a manifest that refers to another image": (
+        lambda registry, image, office: registry.refer(image, signature(office, image), subject="sha256:" + "0" * 64),
+        "SIG403",
+    ),
+    "something that is no bundle": (
+        lambda registry, image, office: registry.refer(image, b"{}"),
+        "SIG102",
+    ),
+    "another kind of attachment": (
+        lambda registry, image, office: registry.refer(image, b"{}", media_type="application/spdx+json"),
+        "SIG403",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_refused_images(registry: FakeRegistry, client: Registry, office: Office, name: str) -> None:
+    forge, code = REFUSED[name]
+    image = registry.image(f"serving/{name.replace(' ', '-')}")
+    forge(registry, image, office)
+    with pytest.raises(Refused) as caught:
+        verify_image(image, client, office.prover())
+    assert caught.value.code == code
+
+
+def test_other_sigstores_and_old_signatures(
+    registry: FakeRegistry, client: Registry, office: Office, foreign: Office
+) -> None:
+    image = registry.image("serving/foreign")
+    registry.refer(image, signature(foreign, image))
+    with pytest.raises(Refused) as caught:
+        verify_image(image, client, office.prover())
+    assert caught.value.code in ("SIG103", "SIG105")
+    registry.refer(image, signature(office, image))
+    assert verify_image(image, client, office.prover()), "one good signature is enough"
+    later = datetime.now(UTC) + timedelta(days=2)
+    with pytest.raises(Refused) as caught:
+        verify_image(image, client, office.prover(), max_age=timedelta(days=1), now=later)
+    assert caught.value.code in ("SIG106", "SIG103", "SIG105")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "registry.example.com/app:1",
+        "registry.example.com/app",
+        "app@sha256:" + "0" * 64,
+        "team/app@sha256:" + "0" * 64,
+        "registry.example.com/app@sha512:" + "0" * 128,
+        "registry.example.com/App@sha256:" + "0" * 64,
+        "registry.example.com/../app@sha256:" + "0" * 64,
+        "registry.example.com/app@sha256:" + "0" * 63,
+        "http://registry.example.com/app@sha256:" + "0" * 64,
+        "",
+    ],
+)
+def test_references_without_a_registry_or_a_digest(text: str) -> None:
+    with pytest.raises(Refused) as caught:
+        reference(text)
+    assert caught.value.code == "SIG401"
+
+
+def test_a_registry_that_lies_or_fails(registry: FakeRegistry, client: Registry, office: Office) -> None:
+    image = registry.image("serving/liar")
+    registry.refer(image, signature(office, image))
+    rows = registry.referrers["serving/liar", image.partition("@")[2]]
+    kept = registry.blobs[rows[0]["digest"]]
+    registry.blobs[rows[0]["digest"]] = kept + b" "
+    with pytest.raises(Refused, match="something else"):
+        verify_image(image, client, office.prover())
+    registry.blobs[rows[0]["digest"]] = kept
+    registry.broken = True
+    try:
+        with pytest.raises(Refused, match="500"):
+            verify_image(image, client, office.prover())
+    finally:
+        registry.broken = False
+    with pytest.raises(Refused, match="cannot be asked"):
+        verify_image(image.replace(registry.host, "127.0.0.1:9"), Registry(plain=["127.0.0.1:9"]), office.prover())
+    with pytest.raises(Refused, match="cannot be asked"):
+        verify_image(image, Registry(seconds=2), office.prover())
+
+
+def test_a_registry_that_asks_for_a_token(
+    registry: FakeRegistry, client: Registry, office: Office, tmp_path: Path
+) -> None:
+    image = registry.image("serving/private")
+    registry.refer(image, signature(office, image))
+    registry.token = "a-pull-token"
+    try:
+        config = tmp_path / "config.json"
+        auth = base64.b64encode(b"robot:secret").decode()
+        config.write_text(json.dumps({"auths": {registry.host: {"auth": auth}}}))
+        private = Registry(plain=[registry.host], credentials=config)
+        assert verify_image(image, private, office.prover())
+        config.write_text('{"auths": {"x": {"username": "robot"}}}')
+        with pytest.raises(UsageError) as caught:
+            Registry(credentials=config)
+        assert "robot" not in caught.value.diagnostics()
+    finally:
+        registry.token = ""
+
+
+def test_the_lock_resolves_and_remembers(
+    registry: FakeRegistry, client: Registry, office: Office, tmp_path: Path
+) -> None:
+    image = registry.image("serving/locked", "1.2")
+    registry.refer(image, signature(office, image))
+    unsigned = registry.image("serving/unsigned", "1.0")
+    names = [f"{registry.host}/serving/locked:1.2", f"{registry.host}/serving/unsigned:1.0", "nothing"]
+    rows, findings = lock(names, client, office.prover())
+    assert list(rows) == names[:1]
+    assert sorted(finding.code for finding in findings) == ["SIG401", "SIG403"]
+    file = tmp_path / "images.lock"
+    file.write_text(dump_lock(rows))
+    locked = read_lock(file)
+    pod = _pod(image, unsigned, f"{registry.host}/serving/locked:1.2", "registry.elsewhere.example.com/x:1")
+    signers = {(RENDERER, office.store.issuer)}
+    prefixes = [f"{registry.host}/"]
+    found = list(check_images([pod], locked, prefixes, signers))
+    assert [(finding.code, finding.path) for finding in found] == [
+        ("SIG403", "spec.initContainers[0].image"),
+        ("SIG401", "spec.ephemeralContainers[0].image"),
+    ]
+    assert [f.code for f in check_images([_pod(image)], locked, prefixes, {("other", "x")})] == ["SIG104"]
+    later = datetime.now(UTC) + timedelta(days=3)
+    aged = check_images([_pod(image)], locked, prefixes, signers, max_age=timedelta(days=1), now=later)
+    assert [finding.code for finding in aged] == ["SIG106"]
+    file.write_text("{}")
+    with pytest.raises(UsageError):
+        read_lock(file)
+
+
+def _pod(image: str, init: str = "", ephemeral: str = "", volume: str = "") -> Manifest:
+    spec = {"containers": [{"name": "a", "image": image}]}
+    if init:
+        spec["initContainers"] = [{"name": "b", "image": init}]
+    if ephemeral:
+        spec["ephemeralContainers"] = [{"name": "c", "image": ephemeral}]
+    if volume:
+        spec["volumes"] = [{"name": "v", "image": {"reference": volume}}]
+    body = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p", "namespace": "t"}, "spec": spec}
+    return Manifest(body, Source("p.yaml"))
+
+
+def test_every_image_of_a_pod_counts() -> None:
+    paths = [path for _, path, _ in used([_pod("a", "b", "c", "d")])]
+    assert len(paths) == 4
+    assert "spec.volumes[0].image.reference" in paths
+
+
+def test_gates_are_read_from_what_is_rendered() -> None:
+    signer = {"subject": "s", "issuer": "i"}
+    constraint = {
+        "apiVersion": "constraints.gatekeeper.sh/v1beta1",
+        "kind": "BlueprintSignedImages",
+        "metadata": {"name": "signed-images"},
+        "spec": {"parameters": {"prefixes": ["r/"], "signers": [signer], "maxAgeSeconds": 60}},
+    }
+    policy = {
+        "apiVersion": "policies.kyverno.io/v1",
+        "kind": "ImageValidatingPolicy",
+        "metadata": {"name": "signed-images"},
+        "spec": {
+            "matchImageReferences": [{"glob": "r/*"}],
+            "attestors": [{"name": "signers", "cosign": {"keyless": {"identities": [signer]}}}],
+        },
+    }
+    found = list(gates([Manifest(constraint, Source("c")), Manifest(policy, Source("p"))]))
+    assert found == [(["r/"], {("s", "i")}, timedelta(seconds=60)), (["r/"], {("s", "i")}, None)]

@@ -1,0 +1,355 @@
+"""The image gate: what it answers, what it keeps, and that it refuses whatever goes wrong."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import os
+import signal
+import socket
+import ssl
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from blueprint.attest.images import Signature
+from blueprint.attest.refusal import Refused
+from blueprint.errors import UsageError
+from blueprint.runtime.gate import API_VERSION, Gate, main
+from blueprint.runtime.gateconfig import GateConfig, load
+from blueprint.runtime.service import Counters, Service
+from tests.attest.oci import FakeRegistry, signature
+from tests.attest.sigstore.pki import certify
+from tests.attest.world import MALLORY, RENDERER, Office
+from tests.runtime.conftest import Keys, write_pair
+
+IMAGE = "registry.example.com/serving/vllm@sha256:" + "a" * 64
+
+
+def settings(keys: Keys, **more: Any) -> GateConfig:
+    given = {
+        "address": "127.0.0.1",
+        "port": 0,
+        "statusPort": 0,
+        "tls": {"certificate": str(keys.certificate), "key": str(keys.key)},
+        "trustedRoot": "root.json",
+        "signers": [{"subject": RENDERER, "issuer": "https://token.example.com"}],
+        "prefixes": ["registry.example.com/"],
+    }
+    return GateConfig.model_validate(given | more, strict=False)
+
+
+def signed(image: str, age: timedelta = timedelta(0)) -> Signature:
+    return Signature(image, RENDERER, "https://token.example.com", datetime.now(UTC) - age, 7)
+
+
+def request(*images: object) -> bytes:
+    return json.dumps({"apiVersion": API_VERSION, "kind": "ProviderRequest", "request": {"keys": images}}).encode()
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = 100.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def test_an_answer_has_who_and_when(keys: Keys) -> None:
+    gate = Gate(settings(keys), signed)
+    response = gate.respond(request(IMAGE))
+    assert (response["kind"], response["response"]["systemError"]) == ("ProviderResponse", "")
+    (item,) = response["response"]["items"]
+    assert item["key"] == IMAGE
+    assert item["value"]["identity"] == RENDERER
+    assert item["value"]["digest"] == "sha256:" + "a" * 64
+    assert item["value"]["signedAt"].endswith("Z")
+
+
+def test_each_failure_is_an_error_of_its_image(keys: Keys) -> None:
+    def verify(image: str) -> Signature:
+        if "good" in image:
+            return signed(image)
+        if "odd" in image:
+            raise RuntimeError("-----BEGIN PRIVATE KEY-----\nabc")
+        raise Refused("SIG403", "no signature")
+
+    gate = Gate(settings(keys), verify)
+    names = [f"registry.example.com/{name}" for name in ("good", "bad", "odd")]
+    items = gate.respond(request(*names, "elsewhere.example.com/good"))["response"]["items"]
+    assert ["value" in item for item in items] == [True, False, False, False]
+    assert [item.get("error", "")[:6] for item in items] == ["", "SIG403", "SIG402", "SIG404"]
+    assert "PRIVATE" not in json.dumps(items)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        *(b"", b"{", b"[]", b"null", b'{"kind": "ProviderRequest"}', request(1), b'{"kind": "Other"}', b"[" * 100_000),
+        request(*["x"] * 200),
+        b'{"kind": "ProviderRequest", "request": {"keys": "x"}}',
+    ],
+)
+def test_what_is_not_understood_is_a_system_error(keys: Keys, body: bytes) -> None:
+    response = Gate(settings(keys), signed).respond(body)["response"]
+    assert response["systemError"]
+    assert response["items"] == []
+
+
+def test_answers_are_kept_for_a_while(keys: Keys) -> None:
+    clock, asked = Clock(), []
+
+    def verify(image: str) -> Signature:
+        asked.append(image)
+        if "bad" in image:
+            raise Refused("SIG403", "no signature")
+        return signed(image)
+
+    gate = Gate(settings(keys, cache={"signed": "5m", "refused": "10s", "entries": 2}), verify, clock)
+    bad = "registry.example.com/bad"
+    for _ in range(3):
+        gate.answer(IMAGE)
+        gate.answer(bad)
+    assert asked == [IMAGE, bad]
+    clock.now += 11
+    gate.answer(IMAGE)
+    gate.answer(bad)
+    assert asked == [IMAGE, bad, bad], "a refusal is asked again soon, so that a signature that comes late counts"
+    clock.now += 301
+    gate.answer(IMAGE)
+    assert asked[-1] == IMAGE
+    for number in range(5):
+        gate.answer(f"registry.example.com/{number}")
+    gate.answer(IMAGE)
+    assert asked[-1] == IMAGE, "the cache is bounded"
+
+
+def test_a_kept_signature_grows_old(keys: Keys) -> None:
+    asked = []
+
+    def verify(image: str) -> Signature:
+        asked.append(image)
+        return signed(image, timedelta(seconds=59, milliseconds=900))
+
+    gate = Gate(settings(keys, maxAge="60s"), verify)
+    gate.answer(IMAGE)
+    time.sleep(0.15)
+    gate.answer(IMAGE)
+    assert len(asked) == 2
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        ({"signers": []}, "signers"),
+        ({"signers": [{"subject": RENDERER}]}, "issuer"),
+        ({"signers": [{"subject": "", "issuer": "x"}]}, "subject"),
+        ({"prefixes": []}, "prefixes"),
+        ({"prefixes": [""]}, "prefixes"),
+        ({"maxAge": "soon"}, "maxAge"),
+        ({"anybody": True}, "anybody"),
+        ({"trustedRoot": None}, "trustedRoot"),
+    ],
+)
+def test_configurations_that_accept_anybody(keys: Keys, tmp_path: Path, change: dict[str, Any], says: str) -> None:
+    file = tmp_path / "gate.yaml"
+    given = json.loads(settings(keys).model_dump_json(by_alias=True)) | {"cache": {}, "registries": {}}
+    file.write_text(json.dumps(given))
+    assert load(file).signers[0].subject == RENDERER
+    file.write_text(json.dumps(given | change))
+    with pytest.raises(UsageError) as caught:
+        load(file)
+    assert says in caught.value.diagnostics()
+
+
+def test_counters_are_what_prometheus_reads() -> None:
+    counters = Counters()
+    counters.add("answers_total", result="signed")
+    counters.add("answers_total", result="signed")
+    counters.add("requests_total")
+    assert counters.text().splitlines() == [
+        "# TYPE blueprint_image_gate_answers_total counter",
+        'blueprint_image_gate_answers_total{result="signed"} 2',
+        "# TYPE blueprint_image_gate_requests_total counter",
+        "blueprint_image_gate_requests_total 1",
+    ]
+
+
+# --- over the network
+
+
+class Caller:
+    """Gatekeeper's side."""
+
+    def __init__(self, port: int, keys: Keys, *, caller: bool = False) -> None:
+        self.port = port
+        self.context = ssl.create_default_context(cafile=str(keys.authority))
+        if caller:
+            self.context.load_cert_chain(keys.caller, keys.caller_key)
+
+    def post(self, body: bytes, path: str = "/verify", **headers: str) -> tuple[int, bytes]:
+        connection = http.client.HTTPSConnection("127.0.0.1", self.port, context=self.context, timeout=5)
+        try:
+            connection.request("POST", path, body, headers)
+            response = connection.getresponse()
+            return response.status, response.read()
+        finally:
+            connection.close()
+
+
+@pytest.fixture
+def service(keys: Keys) -> Iterator[Service]:
+    config = settings(keys, limits={"concurrent": 4})
+    with Service(config, Gate(config, signed)) as running:
+        yield running
+
+
+def status(service: Service, path: str) -> tuple[int, str]:
+    connection = http.client.HTTPConnection("127.0.0.1", service.status_port, timeout=5)
+    try:
+        connection.request("GET", path)
+        response = connection.getresponse()
+        return response.status, response.read().decode()
+    finally:
+        connection.close()
+
+
+def test_it_serves_over_tls(service: Service, keys: Keys) -> None:
+    code, body = Caller(service.port, keys).post(request(IMAGE))
+    assert code == 200
+    assert json.loads(body)["response"]["items"][0]["value"]["identity"] == RENDERER
+    assert status(service, "/healthz") == (200, "ok\n")
+    assert status(service, "/readyz")[0] == 200
+    assert status(service, "/secrets")[0] == 404
+    assert 'answers_total{result="signed"} 1' in status(service, "/metrics")[1]
+
+
+def test_it_is_strict_about_requests(service: Service, keys: Keys) -> None:
+    caller = Caller(service.port, keys)
+    assert caller.post(b"{}", "/other")[0] == 404
+    assert caller.post(b"x" * (300 * 1024))[0] == 413
+    assert json.loads(caller.post(b"{")[1])["response"]["systemError"]
+    old = ssl.create_default_context(cafile=str(keys.authority))
+    old.maximum_version = ssl.TLSVersion.TLSv1_2
+    caller.context = old
+    with pytest.raises(ssl.SSLError):
+        caller.post(request(IMAGE))
+    plain = socket.create_connection(("127.0.0.1", service.port), timeout=5)
+    plain.sendall(b"POST / HTTP/1.1\r\n\r\n")
+    assert b"200" not in plain.recv(100)
+    plain.close()
+    caller = Caller(service.port, keys)
+    assert caller.post(request(IMAGE))[0] == 200
+
+
+def test_slow_callers_hold_up_nobody_and_are_bounded(service: Service, keys: Keys) -> None:
+    slow = [socket.create_connection(("127.0.0.1", service.port), timeout=5) for _ in range(3)]
+    try:
+        assert Caller(service.port, keys).post(request(IMAGE))[0] == 200
+        slow.append(socket.create_connection(("127.0.0.1", service.port), timeout=5))
+        deadline = time.monotonic() + 5
+        while time.monotonic() < deadline:
+            try:
+                Caller(service.port, keys).post(request(IMAGE))
+            except OSError:
+                break
+        else:
+            pytest.fail("a caller beyond the limit was served")
+        assert "turned_away_total" in status(service, "/metrics")[1]
+    finally:
+        for connection in slow:
+            connection.close()
+
+
+def test_callers_need_a_certificate_where_an_authority_is_named(keys: Keys) -> None:
+    tls = {"certificate": str(keys.certificate), "key": str(keys.key), "clientAuthority": str(keys.authority)}
+    config = settings(keys, tls=tls)
+    with Service(config, Gate(config, signed)) as running:
+        assert Caller(running.port, keys, caller=True).post(request(IMAGE))[0] == 200
+        with pytest.raises(OSError):
+            Caller(running.port, keys).post(request(IMAGE))
+
+
+def test_a_renewed_certificate_is_taken_up(keys: Keys, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("blueprint.runtime.service._RELOAD", 0.0)
+    other = certify("next authority")
+    certificate, key = tmp_path / "tls.crt", tmp_path / "tls.key"
+    certificate.write_bytes(keys.certificate.read_bytes())
+    key.write_bytes(keys.key.read_bytes())
+    config = settings(keys, tls={"certificate": str(certificate), "key": str(key)})
+    with Service(config, Gate(config, signed)) as running:
+        assert Caller(running.port, keys).post(request(IMAGE))[0] == 200
+        certificate.write_bytes(b"half written")
+        assert Caller(running.port, keys).post(request(IMAGE))[0] == 200
+        write_pair(other, certificate, key)
+        with pytest.raises(ssl.SSLError):
+            Caller(running.port, keys).post(request(IMAGE))
+
+
+def test_the_program_verifies_what_a_registry_holds(keys: Keys, office: Office, tmp_path: Path) -> None:
+    """From the command line to the registry and back: signed in, unsigned and wrongly signed refused."""
+    with FakeRegistry.running() as registry:
+        good, bad, other = (registry.image(f"serving/{name}") for name in ("good", "bad", "other"))
+        registry.refer(good, signature(office, good))
+        registry.refer(other, signature(office, other, MALLORY))
+        (tmp_path / "root.json").write_text(json.dumps(office.store.trusted_root()))
+        given = {
+            "address": "127.0.0.1",
+            "port": 0,
+            "statusPort": 0,
+            "tls": {"certificate": str(keys.certificate), "key": str(keys.key)},
+            "trustedRoot": str(tmp_path / "root.json"),
+            "signers": [{"subject": RENDERER, "issuer": office.store.issuer}],
+            "prefixes": [f"{registry.host}/"],
+            "maxAge": "1h",
+            "registries": {"plainHttp": [registry.host]},
+        }
+        (tmp_path / "gate.json").write_text(json.dumps(given))
+        program = subprocess.Popen(
+            [sys.executable, "-m", "blueprint.runtime.gate", str(tmp_path / "gate.json")],
+            stderr=subprocess.PIPE,
+            text=True,
+            env={**os.environ, "NO_COLOR": "1"},
+        )
+        try:
+            assert program.stderr is not None
+            line = program.stderr.readline()
+            port = int(line.split("listening on ")[1].split(",")[0])
+            tag = f"{registry.host}/serving/good:1"
+            code, body = Caller(port, keys).post(request(good, bad, other, tag))
+            items = json.loads(body)["response"]["items"]
+            assert code == 200
+            assert items[0]["value"]["issuer"] == office.store.issuer
+            assert [item.get("error", "")[:6] for item in items] == ["", "SIG403", "SIG104", "SIG401"]
+        finally:
+            program.send_signal(signal.SIGTERM)
+            rest = program.communicate(timeout=10)[1]
+        assert program.returncode == 0, rest
+
+
+def test_the_program_says_what_is_wrong(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([]) == 2
+    assert main([str(tmp_path / "nowhere.yaml")]) == 2
+    (tmp_path / "gate.yaml").write_text("signers: []\n")
+    assert main([str(tmp_path / "gate.yaml")]) == 2
+    assert "Traceback" not in capsys.readouterr().err
+
+
+def test_threads_share_a_gate(keys: Keys) -> None:
+    gate = Gate(settings(keys, cache={"entries": 3}), signed)
+    threads = [
+        threading.Thread(target=lambda: [gate.answer(f"registry.example.com/{n % 7}") for n in range(200)])
+        for _ in range(4)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert 'answers_total{result="signed"} 800' in gate.counters.text()
