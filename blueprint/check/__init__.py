@@ -7,7 +7,7 @@ in a family of `check.rules`.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 from blueprint.catalog.schemas import Kind, SchemaPack
@@ -20,6 +20,7 @@ from blueprint.check.schema import Checker, unknown
 from blueprint.check.unknowns import of_all, of_one
 from blueprint.check.updates import immutable
 from blueprint.finding import Finding
+from blueprint.halves import each
 from blueprint.objects import Manifest
 
 ObjectRule = Callable[[Manifest, Kind | None], Iterable[Finding]]
@@ -102,20 +103,28 @@ def validate(
     *,
     rules: Iterable[ObjectRule] = OBJECT_RULES,
     tree_rules: Iterable[TreeRule] = TREE_RULES,
+    together: bool = False,
 ) -> Outcome:
     """Judge every object by itself, then the objects together; CRDs among them extend the pack.
 
-    What a server would refuse is found by default; `tree_rules()` asks for everything.
+    What a server would refuse is found by default; `tree_rules()` asks for everything. With `together` a second process
+    judges the objects together while this one judges each by itself.
 
     Among the manifests may be documents that no API server serves (see `aside`): only rules on the tree see them.
     """
     validator = Validator(pack.with_crds(manifests), rules)
-    findings: list[Finding] = []
-    missing = 0
     objects = [manifest for manifest in manifests if not aside(manifest)]
-    for manifest in objects:
-        missing += validator.checker.kind_of(manifest) is None
-        findings += of_one(manifest, validator.create)
-    for rule in tree_rules:
-        findings += of_all(manifests, rule)
-    return Outcome(findings, list(validator.cel.skipped), len(objects), missing)
+
+    def alone() -> Outcome:
+        findings: list[Finding] = []
+        missing = 0
+        for manifest in objects:
+            missing += validator.checker.kind_of(manifest) is None
+            findings += of_one(manifest, validator.create)
+        return Outcome(findings, list(validator.cel.skipped), len(objects), missing)
+
+    def among() -> Outcome:
+        return Outcome([finding for rule in tree_rules for finding in of_all(manifests, rule)], [], 0, 0)
+
+    first, second = each(lambda judge: judge(), (alone, among), together=together)
+    return replace(first, findings=first.findings + second.findings)

@@ -69,8 +69,8 @@ def _odd(word: str) -> bool:
     return word not in ("-", "|", ">") and _ODD_WORD.search(word) is not None
 
 
-# One line of a block: a key, and a text that no parser takes for anything else, whatever its words are. It starts with a
-# letter and has a blank or a bracket, so that it is no word of _WORD; with a bracket; as a sum; or it stands in quotes.
+# One line of a block: a key, and a text that no parser takes for anything else, whatever its words are. It starts with
+# a letter and has a blank or a bracket, so that it is no word of _WORD; with a bracket; as a sum; or it is in quotes.
 _PLAIN_LINE = re.compile(
     r"[ ]*(?:- )*(?:[A-Za-z][\w./-]*: )?"
     r"(?:(?:[A-Za-z](?=[^\n]*[ (])|\(|\d+ [-+*/] )(?:[^:#\\\n]|:(?=\S)|(?<! )#)*+"

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import cache
 from importlib import resources
 from typing import Any
@@ -60,6 +60,11 @@ class Counts:
     templates: int = 0
     unreadable: int = 0
 
+    def add(self, other: Counts) -> None:
+        """Count what was read apart, too."""
+        for part in fields(self):
+            setattr(self, part.name, getattr(self, part.name) + getattr(other, part.name))
+
 
 @dataclass(slots=True)
 class Reading:
@@ -76,6 +81,16 @@ class Reading:
     """Files that are templates of another tool."""
     marked: set[str] = field(default_factory=set)
     """Files with a comment that may silence findings (see `silence`)."""
+
+    def add(self, other: Reading) -> None:
+        """Take in what was read apart."""
+        self.manifests += other.manifests
+        self.findings += other.findings
+        self.counts.add(other.counts)
+        self.aside += other.aside
+        self.texts |= other.texts
+        self.templates += other.templates
+        self.marked |= other.marked
 
 
 def read_bytes(data: bytes, file: str, reading: Reading, size: int | None = None, *, asked: bool = True) -> None:

@@ -20,11 +20,15 @@ from blueprint.check.parse import MAX_FILE, Counts, Reading, read_bytes
 from blueprint.check.programs import Built
 from blueprint.errors import UsageError
 from blueprint.finding import Confidence, Finding, Severity, Source
+from blueprint.halves import each
 
 __all__ = ["MAX_FILE", "STDIN", "SUFFIXES", "Counts", "Reading", "read", "read_bytes"]
 
 SUFFIXES = (".yaml", ".yml", ".json")
 """What Argo CD reads from a folder, jsonnet aside."""
+
+_MANY = 700
+"""Files in each half from which a second process is worth its start."""
 
 STDIN = "<stdin>"
 """What findings call the standard input."""
@@ -59,9 +63,12 @@ def read(
             else:
                 files[name] = files.get(name, False) or asked_for
     taken, drafts = _built(list(files), base, reading) if build else (set(), set())
-    for name in sorted(files):
-        if files[name] or (name not in taken and name.endswith(SUFFIXES)):
-            _read_file(name, base, reading, any_kind=files[name])
+    wanted = [
+        (name, files[name]) for name in sorted(files) if files[name] or (name not in taken and name.endswith(SUFFIXES))
+    ]
+    half = len(wanted) // 2
+    for part in each(lambda names: _read_files(names, base), [wanted[:half], wanted[half:]], together=half > _MANY):
+        reading.add(part)
     if reading.templates:
         reading.findings.append(_of_templates(sorted(reading.templates)))
     if drafts:
@@ -69,6 +76,14 @@ def read(
     reading.manifests.sort(key=lambda manifest: manifest.source)
     reading.aside.sort(key=lambda manifest: manifest.source)
     reading.findings.sort(key=lambda finding: finding.source or Source(""))
+    return reading
+
+
+def _read_files(names: Sequence[tuple[str, bool]], base: Path) -> Reading:
+    """Files, each with whether it was asked for itself."""
+    reading = Reading()
+    for name, asked_for in names:
+        _read_file(name, base, reading, any_kind=asked_for)
     return reading
 
 

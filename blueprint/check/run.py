@@ -17,6 +17,9 @@ from blueprint.check.revision import revision
 from blueprint.check.silence import silenced
 from blueprint.finding import Finding, Report
 
+_MANY = 1_000
+"""Objects from which a second process is worth its start."""
+
 
 @dataclass(frozen=True, slots=True)
 class Check:
@@ -55,7 +58,8 @@ def check(
         base = stack.enter_context(asked.files(wanted)) if asked else Path()
         reading = read(wanted, base=base, build=build, exclude=config.exclude)
         rules = tree_rules(closed=config.closed_kinds, versions=config.versions)
-        outcome = validate([*reading.manifests, *reading.aside], SchemaPack.shipped(), tree_rules=rules)
+        manifests = [*reading.manifests, *reading.aside]
+        outcome = validate(manifests, SchemaPack.shipped(), tree_rules=rules, together=len(manifests) > _MANY)
         found = Report.of(joined([*reading.findings, *located(outcome.findings, reading.texts, base)])).findings
         kept, silent = silenced(found, sorted(reading.marked), lambda file: _text(file, reading.texts, base))
     counted = [finding for finding in kept if _counts(finding, config, tuple(select), tuple(ignore))]
