@@ -1,4 +1,4 @@
-"""Rules for the machines of a cluster: broken and wasted GPUs, and how well the queues use them.
+"""Rules for the machines of a cluster: broken and wasted GPUs, and how well the queues use them. See also `kernel`.
 
 Metrics of DCGM exporter and their units, and those of Kueue 0.17 and kube-state-metrics, are in the table `metrics`.
 """
@@ -8,8 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from blueprint.render import kernel
+from blueprint.render.alerts import alert
 from blueprint.render.plan import Item
-from blueprint.render.series import span
 from blueprint.render.site import MANAGED_BY, Site
 
 APPLICATION = "observability"
@@ -22,17 +23,21 @@ _HOT = 87
 #: vLLM fills its part by design: only what is above leaves no room for the next allocation.
 _FULL = "0.98"
 _IDLE = "0.02"
+#: Of waits in a queue, of which there are few; a spec's longest scrape interval (5m) fits in it more than four times.
+_WINDOW = "30m"
 
 
 def items(site: Site) -> Iterator[Item]:
-    """One PrometheusRule for GPUs and one for queues, in the namespace of the Prometheus that reads them."""
+    """A PrometheusRule each for queues, GPUs and the kernels of nodes, where the Prometheus that reads them is."""
     spec = site.cluster.spec
     if spec.components.prometheus_operator is None:
         return
-    groups = {"queues": list(_queues(site))}
+    groups = {"queues": list(_queues())}
     if any(pool.gpus for pool in spec.node_pools):
         groups["gpus"] = [{"name": "gpus", "rules": list(_gpus())}]
-        groups["queues"] += list(_nodes(site))
+        groups["queues"] += list(_nodes())
+    if kernels := list(kernel.groups(site)):
+        groups["kernels"] = kernels
     for name, content in groups.items():
         yield site.item(
             APPLICATION,
@@ -45,21 +50,11 @@ def items(site: Site) -> Iterator[Item]:
         )
 
 
-def _alert(name: str, expr: str, held: str, severity: str, summary: str, description: str) -> dict[str, Any]:
-    return {
-        "alert": name,
-        "expr": expr,
-        "for": held,
-        "labels": {"severity": severity},
-        "annotations": {"summary": summary, "description": description},
-    }
-
-
 def _gpus() -> Iterator[dict[str, Any]]:
     """Alerts on single GPUs. DCGM_FI_DEV_XID_ERRORS is the number of the last error, and stays until the next."""
     where = "GPU {{ $labels.gpu }} of {{ $labels.hostname }}"
     fatal = " or ".join(f"DCGM_FI_DEV_XID_ERRORS == {number}" for number in _FATAL_XIDS)
-    yield _alert(
+    yield alert(
         "GpuBroken",
         fatal,
         "1m",
@@ -67,7 +62,7 @@ def _gpus() -> Iterator[dict[str, Any]]:
         f"{where} reports Xid {{{{ $value }}}}",
         "Drain the node: what runs on this GPU fails or gives wrong results until it is reset or repaired.",
     )
-    yield _alert(
+    yield alert(
         "GpuErrors",
         "changes(DCGM_FI_DEV_XID_ERRORS[15m]) > 0 and DCGM_FI_DEV_XID_ERRORS > 0",
         "0m",
@@ -75,7 +70,7 @@ def _gpus() -> Iterator[dict[str, Any]]:
         f"{where} reports new errors",
         "Xids 13, 31 and 43 come from the program that runs there; see the node's kernel log.",
     )
-    yield _alert(
+    yield alert(
         "GpuRowsNotRemapped",
         "DCGM_FI_DEV_ROW_REMAP_FAILURE > 0",
         "5m",
@@ -83,7 +78,7 @@ def _gpus() -> Iterator[dict[str, Any]]:
         f"{where} has no spare rows of memory left",
         "The GPU is due for replacement.",
     )
-    yield _alert(
+    yield alert(
         "GpuHot",
         f"DCGM_FI_DEV_GPU_TEMP > {_HOT}",
         "10m",
@@ -92,7 +87,7 @@ def _gpus() -> Iterator[dict[str, Any]]:
         "It lowers its clock, and every other GPU of the same job waits for it.",
     )
     used, free, kept = (f"DCGM_FI_DEV_FB_{part}" for part in ("USED", "FREE", "RESERVED"))
-    yield _alert(
+    yield alert(
         "GpuMemoryFull",
         f"{used} / ({used} + {free} + {kept}) > {_FULL}",
         "15m",
@@ -100,7 +95,7 @@ def _gpus() -> Iterator[dict[str, Any]]:
         f"{where} has no memory left",
         "The next allocation of what runs there may fail.",
     )
-    yield _alert(
+    yield alert(
         "GpuHeldIdle",
         f'max_over_time(DCGM_FI_PROF_GR_ENGINE_ACTIVE{{exported_pod!=""}}[2h]) < {_IDLE}',
         "30m",
@@ -110,17 +105,16 @@ def _gpus() -> Iterator[dict[str, Any]]:
     )
 
 
-def _queues(site: Site) -> Iterator[dict[str, Any]]:
+def _queues() -> Iterator[dict[str, Any]]:
     """How long work waits, how much quota is used, and why work is thrown out."""
-    window = span(max(1800, 4 * site.cluster.spec.monitoring.scrape_interval.total_seconds()))
     gpus = 'resource!~"cpu|memory"'
     # The largest, not the sum: each replica of Kueue reports (label replica_role).
     by = "max by (cluster_queue, flavor, resource)"
     reserved = f"{by} (kueue_cluster_queue_resource_reservation{{{gpus}}})"
     nominal = f"{by} (kueue_cluster_queue_nominal_quota{{{gpus}}})"
     rules: list[dict[str, Any]] = [
-        _quantile("cluster_queue:admission_wait_seconds", "kueue_admission_wait_time_seconds", window),
-        _quantile("cluster_queue:start_seconds", "kueue_admitted_until_ready_wait_time_seconds", window),
+        _quantile("cluster_queue:admission_wait_seconds", "kueue_admission_wait_time_seconds"),
+        _quantile("cluster_queue:start_seconds", "kueue_admitted_until_ready_wait_time_seconds"),
         {"record": "cluster_queue:reserved_gpus:max", "expr": reserved},
         {"record": "cluster_queue:nominal_gpus:max", "expr": nominal},
         {
@@ -132,7 +126,7 @@ def _queues(site: Site) -> Iterator[dict[str, Any]]:
             "record": "cluster_queue:evictions:rate1h",
             "expr": "sum by (cluster_queue, reason, underlying_cause) (rate(kueue_evicted_workloads_total[1h]))",
         },
-        _alert(
+        alert(
             "GpusIdleWhileWorkWaits",
             'max by (cluster_queue) (kueue_pending_workloads{status="active"}) > 0 and on (cluster_queue) '
             "max by (cluster_queue) (cluster_queue:nominal_gpus:max - cluster_queue:reserved_gpus:max) > 0",
@@ -141,7 +135,7 @@ def _queues(site: Site) -> Iterator[dict[str, Any]]:
             "work waits in {{ $labels.cluster_queue }} although it has quota left",
             "What waits asks for more than what is free, or for free GPUs that are not on one node or in one rack.",
         ),
-        _alert(
+        alert(
             "QueueStuck",
             'max by (cluster_queue) (kueue_pending_workloads{status="inadmissible"}) > 0',
             "1d",
@@ -153,14 +147,14 @@ def _queues(site: Site) -> Iterator[dict[str, Any]]:
     yield {"name": "queues", "rules": rules}
 
 
-def _quantile(record: str, histogram: str, window: str) -> dict[str, Any]:
+def _quantile(record: str, histogram: str) -> dict[str, Any]:
     return {
         "record": f"{record}:p90",
-        "expr": f"histogram_quantile(0.9, sum by (cluster_queue, le) (rate({histogram}_bucket[{window}])))",
+        "expr": f"histogram_quantile(0.9, sum by (cluster_queue, le) (rate({histogram}_bucket[{_WINDOW}])))",
     }
 
 
-def _nodes(site: Site) -> Iterator[dict[str, Any]]:
+def _nodes() -> Iterator[dict[str, Any]]:
     """GPUs that are free, and those of them on nodes where others are taken: a job of whole nodes cannot use them."""
     resource = 'resource="nvidia_com_gpu"'
     running = '(kube_pod_status_phase{phase=~"Pending|Running"} == 1)'

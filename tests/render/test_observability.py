@@ -12,6 +12,7 @@ CPU_ONLY = {"nodePools": [{"name": "system", "nodes": 1, "cpu": 8, "memory": "32
 
 
 def rules(cluster: dict[str, Any] | None = None) -> list[dict[str, Any]]:
+    cluster = {"components": {"cilium": "1.20.2"}} if cluster is None else cluster
     found = Objects(items(site({}, cluster=cluster))).all("PrometheusRule")
     return [rule for body in found for group in body["spec"]["groups"] for rule in group["rules"]]
 
@@ -26,7 +27,7 @@ def test_every_metric_exists() -> None:
                 metric = platform_metric(one.metric)
                 assert metric is not None, one.metric
                 assert ("rate" in one.inside) == (metric.type in ("counter", "histogram")), one.metric
-                series = {"exported_pod", "exported_namespace"} | set(metric.labels)
+                series = {"exported_pod", "exported_namespace", "instance"} | set(metric.labels)
                 assert set(one.labels) <= series, one
 
 
@@ -35,7 +36,7 @@ def test_labels_of_messages_are_labels_of_the_series() -> None:
         used = set(re.findall(r"\$labels\.(\w+)", str(rule.get("annotations", {}))))
         metric = platform_metric(selectors(rule["expr"])[0].metric)
         if used and metric is not None:
-            assert used <= {"exported_pod", "exported_namespace", *metric.labels}, rule["alert"]
+            assert used <= {"exported_pod", "exported_namespace", "instance", *metric.labels}, rule["alert"]
 
 
 def test_an_xid_is_a_number_and_not_a_count() -> None:
@@ -79,12 +80,32 @@ def test_without_the_operator_there_is_nothing() -> None:
     assert rules({"components": {"prometheusOperator": None}}) == []
 
 
-@pytest.mark.parametrize(("scrape", "window"), [("15s", 1800), ("5m", 1800)])
-def test_windows_hold_four_scrapes(scrape: str, window: int) -> None:
+@pytest.mark.parametrize("scrape", ["15s", "2m", "5m"])
+def test_windows_hold_four_scrapes(scrape: str) -> None:
+    cluster = {"monitoring.scrapeInterval": scrape, "components": {"cilium": "1.20.2"}}
     windows = {
         one.window
-        for rule in rules({"monitoring.scrapeInterval": scrape})
+        for rule in rules(cluster)
         for one in selectors(rule["expr"])
-        if one.metric.endswith("_bucket")
+        if {"rate", "increase"} & set(one.inside)
     }
-    assert windows == {window}
+    assert min(windows) >= 4 * {"15s": 15, "2m": 120, "5m": 300}[scrape]
+
+
+def test_a_switch_of_threads_is_waited_for_no_longer_than_15_ms() -> None:
+    recorded = {rule["record"]: rule["expr"] for rule in rules() if "record" in rule}
+    waits = recorded["instance:cpu_wait_seconds:mean"]
+    assert [one.metric for one in selectors(waits)] == [
+        "node_schedstat_waiting_seconds_total",
+        "node_schedstat_timeslices_total",
+    ]
+    [alert] = [rule for rule in rules() if rule.get("alert") == "CpuWaitLong"]
+    assert alert["expr"] == "instance:cpu_wait_seconds:mean > 0.015"  # both sides in seconds
+
+
+def test_the_datapath_is_watched_only_where_it_is_cilium() -> None:
+    ebpf = {"PacketsDropped", "EbpfMapFull"}
+    assert ebpf <= {rule.get("alert") for rule in rules()}
+    assert not ebpf & {rule.get("alert") for rule in rules({})}
+    [dropped] = [rule for rule in rules() if rule.get("alert") == "PacketsDropped"]
+    assert 'reason!~"Policy denied.*"' in dropped["expr"]  # what a policy refuses is meant to be dropped
