@@ -23,6 +23,7 @@ from blueprint.cli import (  # noqa: F401
     making,
     picturing,
     reviewing,
+    simulating,
 )
 from blueprint.cli.app import Output, app
 from blueprint.errors import BlueprintError, EnvironmentLacks
