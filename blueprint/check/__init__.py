@@ -33,15 +33,21 @@ OBJECT_RULES: tuple[ObjectRule, ...] = (names.names, sizes.sizes, native.native)
 TREE_RULES: tuple[TreeRule, ...] = (references.repeated, security.pod_security)
 
 
-def tree_rules(*, closed: Collection[str] = (), versions: Mapping[str, str] | None = None) -> tuple[TreeRule, ...]:
+def tree_rules(
+    *, closed: Collection[str] = (), versions: Mapping[str, str] | None = None, together: bool = False
+) -> tuple[TreeRule, ...]:
     """All rules on a tree, told which kinds are all there, and which versions its clusters run.
 
     The families of `check.rules` ask whether the objects will work together; who only renders does without them, and
-    without the time to load them.
+    without the time to load them. With `together` the last is the part of them for a second process.
     """
     from blueprint.check import rules
 
-    return (*TREE_RULES, partial(rules.across, closed=closed, versions=versions))
+    run = partial(rules.across, closed=closed, versions=versions)
+    if not together:
+        return (*TREE_RULES, run)
+    first, second = rules.HALVES
+    return (*TREE_RULES, partial(run, rules=first, tree=()), partial(run, rules=second))
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,29 +108,31 @@ def validate(
     pack: SchemaPack,
     *,
     rules: Iterable[ObjectRule] = OBJECT_RULES,
-    tree_rules: Iterable[TreeRule] = TREE_RULES,
+    tree_rules: Sequence[TreeRule] = TREE_RULES,
     together: bool = False,
 ) -> Outcome:
     """Judge every object by itself, then the objects together; CRDs among them extend the pack.
 
     What a server would refuse is found by default; `tree_rules()` asks for everything. With `together` a second process
-    judges the objects together while this one judges each by itself.
+    takes the last of the rules on the tree.
 
     Among the manifests may be documents that no API server serves (see `aside`): only rules on the tree see them.
     """
     validator = Validator(pack.with_crds(manifests), rules)
     objects = [manifest for manifest in manifests if not aside(manifest)]
+    ours, theirs = tree_rules[:-1], tree_rules[-1:]
 
-    def alone() -> Outcome:
+    def here() -> Outcome:
         findings: list[Finding] = []
         missing = 0
         for manifest in objects:
             missing += validator.checker.kind_of(manifest) is None
             findings += of_one(manifest, validator.create)
+        findings += [finding for rule in ours for finding in of_all(manifests, rule)]
         return Outcome(findings, list(validator.cel.skipped), len(objects), missing)
 
-    def among() -> Outcome:
-        return Outcome([finding for rule in tree_rules for finding in of_all(manifests, rule)], [], 0, 0)
+    def there() -> Outcome:
+        return Outcome([finding for rule in theirs for finding in of_all(manifests, rule)], [], 0, 0)
 
-    first, second = each(lambda judge: judge(), (alone, among), together=together)
+    first, second = each(lambda judge: judge(), (here, there), together=together)
     return replace(first, findings=first.findings + second.findings)

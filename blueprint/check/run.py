@@ -57,9 +57,10 @@ def check(
         wanted = [*paths, config.inventory] if config.inventory else list(paths)
         base = stack.enter_context(asked.files(wanted)) if asked else Path()
         reading = read(wanted, base=base, build=build, exclude=config.exclude)
-        rules = tree_rules(closed=config.closed_kinds, versions=config.versions)
         manifests = [*reading.manifests, *reading.aside]
-        outcome = validate(manifests, SchemaPack.shipped(), tree_rules=rules, together=len(manifests) > _MANY)
+        together = len(manifests) > _MANY
+        rules = tree_rules(closed=config.closed_kinds, versions=config.versions, together=together)
+        outcome = validate(manifests, SchemaPack.shipped(), tree_rules=rules, together=together)
         found = Report.of(joined([*reading.findings, *located(outcome.findings, reading.texts, base)])).findings
         kept, silent = silenced(found, sorted(reading.marked), lambda file: _text(file, reading.texts, base))
     counted = [finding for finding in kept if _counts(finding, config, tuple(select), tuple(ignore))]

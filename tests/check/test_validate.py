@@ -3,7 +3,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from blueprint.catalog.schemas import Kind, SchemaPack
-from blueprint.check import validate
+from blueprint.check import tree_rules, validate
 from blueprint.finding import Finding, Source
 from blueprint.objects import Manifest
 from tests.check.objects import CLUSTER_QUEUE, DEPLOYMENT, changed, manifest
@@ -51,3 +51,15 @@ def test_an_object_that_is_not_one_is_told_and_not_raised() -> None:
     for body in ({}, {"kind": 3}, {"apiVersion": "v1", "kind": "ConfigMap", "metadata": 3}):
         outcome = validate([manifest(body)], PACK, rules=(), tree_rules=())
         assert len(outcome.findings) == 1
+
+
+def test_two_processes_find_what_one_does() -> None:
+    objects = [
+        manifest(CLUSTER_QUEUE),
+        manifest(DEPLOYMENT),
+        manifest({"apiVersion": "v1", "kind": "Pod", "metadata": {}}),
+    ]
+    alone = validate(objects, PACK, tree_rules=tree_rules()).findings
+    both = validate(objects, PACK, tree_rules=tree_rules(together=True), together=True).findings
+    assert set(alone) == set(both)
+    assert alone

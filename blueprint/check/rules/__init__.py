@@ -113,18 +113,26 @@ _FAMILIES = (
 RULES: tuple[Rule, ...] = tuple(rule for family in _FAMILIES for rule in family.RULES)
 TREE: tuple[Rule, ...] = tuple(rule for family in _FAMILIES for rule in family.TREE)
 
+HALVES: tuple[tuple[Rule, ...], tuple[Rule, ...]] = (
+    tuple(rule for rule in RULES if ".kueue_" in rule.__module__),
+    tuple(rule for rule in RULES if ".kueue_" not in rule.__module__),
+)
+"""RULES in two parts that read different things out of a graph, so that two processes do little twice."""
+
 
 def across(
     manifests: Sequence[Manifest],
     *,
     closed: Collection[str] = (),
     versions: Mapping[str, str] | None = None,
+    rules: Sequence[Rule] = RULES,
+    tree: Sequence[Rule] = TREE,
 ) -> Iterator[Finding]:
-    """Every rule on every cluster of a tree, and those that ask about the tree; the same finding comes only once."""
+    """Rules on every cluster of a tree, and those that ask about the tree; the same finding comes only once."""
     seen: set[Finding] = set()
     whole = Graph(manifests, closed=closed, versions=versions)
     parts = graphs(manifests, closed=closed, versions=versions, deliveries=whole.deliveries)
-    runs = [(rule, whole) for rule in TREE] + [(rule, part) for part in parts for rule in RULES]
+    runs = [(rule, whole) for rule in tree] + [(rule, part) for part in parts for rule in rules]
     for rule, graph in runs:
         for finding in rule(graph):
             if finding not in seen:
