@@ -178,18 +178,20 @@ class Client:
     ) -> dict[str, Any]:
         """Watch one object until `holds(body)`, where {} is an object that is not there; returns that body.
 
+        Without a name, any object of the kind and namespace will do, and absence is not asked about.
         Raises NotAnswered when the seconds are over, saying `what` was waited for and what was there last.
         """
         deadline = time.monotonic() + seconds
         body: dict[str, Any] = {}
         while (left := deadline - time.monotonic()) > 0:
-            listed = self._listed(target, {"fieldSelector": f"metadata.name={target.name}"})
+            listed = self._listed(target, _selected(target))
             if not listed.ok:
                 raise NotAnswered(f"{what}: {listed.message}")
             # Items of a list do not say their own kind.
-            body = next(({**item, **_typed(target)} for item in listed.body.get("items") or ()), {})
-            if holds(body):
-                return body
+            found = [{**item, **_typed(target)} for item in listed.body.get("items") or ()]
+            for body in found or ([] if not target.name else [{}]):
+                if holds(body):
+                    return body
             version = str(listed.body["metadata"]["resourceVersion"])
             for event in self._events(target, version, left):
                 body = {} if event["type"] == "DELETED" else event["object"]
@@ -222,7 +224,7 @@ class Client:
             return
         query = {
             "watch": "true",
-            "fieldSelector": f"metadata.name={target.name}",
+            **_selected(target),
             "resourceVersion": version,
             "timeoutSeconds": str(max(1, math.ceil(seconds))),
         }
@@ -281,6 +283,10 @@ class Client:
             known = {r["kind"]: _Resource(r["name"], r["namespaced"]) for r in listed if "/" not in r["name"]}
             self._served[api_version] = known
         return known.get(kind)
+
+
+def _selected(target: Target) -> dict[str, str]:
+    return {"fieldSelector": f"metadata.name={target.name}"} if target.name else {}
 
 
 def _typed(target: Target) -> dict[str, Any]:

@@ -52,10 +52,10 @@ SCHEDULER = Component(
 
 
 def _stages(ground: Ground) -> Path:
-    """KWOK does nothing without Stages: those of its module that make nodes Ready and pods run."""
+    """KWOK does nothing without Stages: those of its module that make nodes Ready, and pods run until they go."""
     root = modules.folder("sigs.k8s.io/kwok", "kwok") / "kustomize" / "stage"
     files = [root / "node/fast/node-initialize.yaml"]
-    files += [root / "pod/fast" / f"pod-{name}.yaml" for name in ("ready", "complete", "delete")]
+    files += [root / "pod/fast" / f"pod-{name}.yaml" for name in ("ready", "delete")]
     target = ground.folder / "stages.yaml"
     target.write_text(yaml.safe_dump_all(list(modules.documents(files))), "utf-8")
     return target

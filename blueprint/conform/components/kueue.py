@@ -98,6 +98,7 @@ def _convert(ground: Ground, crd: Body) -> Body:
 KUEUE = Component(
     name="kueue",
     program="kueue",
+    user="system:serviceaccount:kueue-system:kueue-controller-manager",
     ports=("health", "webhook"),
     listens=("webhook",),
     namespaces=("kueue-system",),
@@ -140,6 +141,7 @@ def _training_hooks(ground: Ground) -> list[Body]:
 TRAINING = Component(
     name="training-operator",
     program="training-operator",
+    user="system:serviceaccount:kubeflow:training-operator",
     ports=("health", "webhook"),
     listens=("webhook",),
     namespaces=("kubeflow",),
