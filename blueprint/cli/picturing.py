@@ -1,7 +1,8 @@
-"""Verbs that show: `graph`."""
+"""Verbs that show: `graph` and `handbook`."""
 
 from __future__ import annotations
 
+import os
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -27,6 +28,14 @@ class Form(StrEnum):
     HTML = "html"
     SVG = "svg"
     MERMAID = "mermaid"
+    JSON = "json"
+
+
+class Manual(StrEnum):
+    """Forms of the handbook."""
+
+    MARKDOWN = "markdown"
+    HTML = "html"
     JSON = "json"
 
 
@@ -59,6 +68,45 @@ def graph(
     with _objects(paths or ["."]) as (reading, written):
         every = drawn(reading, kinds, only=cluster or (), applications=application or (), written=written)
     _write(every, form, out)
+
+
+@app.command()
+def handbook(
+    path: Annotated[
+        Path, typer.Argument(help="The platform: a folder with clusters/ apps/ policies/ argocd/.")
+    ] = Path(),
+    form: Annotated[
+        Manual, typer.Option("-o", "--output", metavar="FORM", help=f"{', '.join(Manual)}.")
+    ] = Manual.MARKDOWN,
+    out: Annotated[
+        Path | None, typer.Option("--out", metavar="FOLDER", help="Write handbook.md and handbook.html there.")
+    ] = None,
+) -> None:
+    """Write the platform's handbook: promises, quotas, risks and task cards."""
+    from blueprint.check.read import read
+    from blueprint.picture import blocks
+    from blueprint.picture.draw import drawn
+    from blueprint.picture.handbook import TITLE, intro
+    from blueprint.picture.handbook import handbook as written
+    from blueprint.spec.load import load
+
+    with rendered(path) as folder:
+        pictures = drawn(read(["rendered"], base=folder), ("quota", "waves"))
+    platform = load(path).platform
+    page = written(platform, pictures)
+    if out is not None:
+        out.mkdir(parents=True, exist_ok=True)
+        if (base := os.path.relpath(path, out).replace(os.sep, "/")) != ".":
+            page = blocks.below(page, base)  # links lead from the page to the specs
+        texts = {"handbook.md": blocks.markdown(TITLE, page), "handbook.html": blocks.html(TITLE, page)}
+        for name, text in texts.items():
+            (out / name).write_text(text, "utf-8")
+            print(out / name)
+    elif form is Manual.JSON:
+        cards = [dict(block.rows()) | {"Task": block.title} for block in page if isinstance(block, blocks.Card)]
+        write_document({"schema": 1, "summary": intro(platform), "tasks": cards})
+    else:
+        print(blocks.html(TITLE, page) if form is Manual.HTML else blocks.markdown(TITLE, page), end="")
 
 
 @contextmanager

@@ -48,5 +48,5 @@ def node(name: str) -> str:
 
 def many(number: int, thing: str) -> str:
     """A number and a noun: `1 queue`, `2 queues`."""
-    plural = f"{thing[:-1]}ies" if thing.endswith("y") else f"{thing}s"
+    plural = f"{thing[:-1]}ies" if thing.endswith("ry") else f"{thing}s"
     return f"{number} {thing if number == 1 else plural}"

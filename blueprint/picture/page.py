@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cache
 from html import escape
 from importlib import resources
@@ -51,10 +51,10 @@ def figure(each: Picture, level: int = 2) -> str:
     )
 
 
-def table(found: Table, name: str) -> str:
-    """A table that can be scrolled sideways, by keys too."""
-    head = "".join(f'<th scope="col">{escape(cell)}</th>' for cell in found.head)
-    rows = "\n".join("<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>" for row in found.rows)
+def table(found: Table, name: str, *, cell: Callable[[str], str] = escape) -> str:
+    """A table that can be scrolled sideways, by keys too; `cell` makes HTML of the text in it."""
+    head = "".join(f'<th scope="col">{escape(words)}</th>' for words in found.head)
+    rows = "\n".join("<tr>" + "".join(f"<td>{cell(words)}</td>" for words in row) + "</tr>" for row in found.rows)
     return (
         f'<div class="wide" tabindex="0" role="group" aria-label="Table: {escape(name)}">\n<table>\n'
         f"<thead><tr>{head}</tr></thead>\n<tbody>\n{rows}\n</tbody>\n</table>\n</div>\n"

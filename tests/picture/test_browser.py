@@ -9,10 +9,12 @@ import shutil
 
 import pytest
 
-from blueprint.picture import page
+from blueprint.picture import blocks, page
 from blueprint.picture.draw import KINDS, drawn
+from blueprint.picture.handbook import TITLE, handbook
+from blueprint.spec.load import load
 
-from .trees import queues, reference
+from .trees import REPOSITORY, queues, reference
 
 sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
 axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="axe-playwright-python is not installed")
@@ -47,12 +49,14 @@ def pages(tmp_path_factory):
 
 
 def handbooks():
-    return {}
+    platform = load(REPOSITORY).platform
+    pictures = drawn(reference(), ("quota", "waves"))
+    return {"handbook": blocks.html(TITLE, handbook(platform, pictures))}
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", WIDTHS)
-@pytest.mark.parametrize("name", ["reference", "many"])
+@pytest.mark.parametrize("name", ["reference", "many", "handbook"])
 def test_a_page_opens_without_fault(browser, pages, name, width, scheme):
     context = browser.new_context(viewport={"width": width, "height": 900}, color_scheme=scheme, offline=True)
     tab = context.new_page()
