@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePath
@@ -10,7 +11,7 @@ from pathlib import Path, PurePath
 from blueprint.admission.change import Change, smallest_change
 from blueprint.admission.decide import Decision, decide
 from blueprint.admission.queues import GROUP
-from blueprint.admission.world import world
+from blueprint.admission.world import KINDS, world
 from blueprint.check.read import Reading, read
 from blueprint.errors import UsageError
 from blueprint.objects import Manifest
@@ -29,12 +30,18 @@ def explain_paths(what: str, paths: Sequence[Path | str], *, namespace: str = ""
 
     Raises UsageError where there is no such object, or more than one.
     """
-    reading = read(paths)
+    reading = read(paths, only=deciding(what.partition("/")[0]))
     job = _find(reading.manifests, what, namespace)
     manifests, aside = surroundings(reading, job)
     around = world(manifests, aside, kueue)
     decision = decide(around, job)
     return Explanation(decision, smallest_change(around, job, decision))
+
+
+def deciding(kind: str) -> re.Pattern[bytes]:
+    """Finds files with something that has a say in a decision about a job of a kind: most files of a tree have not."""
+    names = "|".join(map(re.escape, (*sorted(KINDS), kind.removesuffix("s"))))
+    return re.compile(rf"""kind["']?\s*:\s*["']?(?:{names})""".encode(), re.IGNORECASE)
 
 
 def _find(manifests: Sequence[Manifest], what: str, namespace: str) -> Manifest:

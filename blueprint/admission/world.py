@@ -26,6 +26,16 @@ from blueprint.objects import Manifest
 _T = TypeVar("_T")
 _RUNTIMES = ("TrainingRuntime", "ClusterTrainingRuntime")
 
+KINDS = frozenset(
+    {
+        *("ClusterQueue", "Cohort", "LocalQueue", "ResourceFlavor", "Topology", "AdmissionCheck"),
+        *("WorkloadPriorityClass", "PriorityClass", "ProvisioningRequestConfig", "MultiKueueConfig", *_RUNTIMES),
+        *("Namespace", "LimitRange", "RuntimeClass", "DeviceClass", "ResourceClaimTemplate", "Node", "List"),
+        *("Configuration", "ConfigMap", "Inventory", "NodePool"),
+    }
+)
+"""Every kind that `world` reads."""
+
 
 @dataclass(frozen=True, slots=True)
 class World:

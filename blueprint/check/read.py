@@ -7,6 +7,7 @@ place of the files it is built from.
 from __future__ import annotations
 
 import os
+import re
 import stat
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -35,12 +36,17 @@ STDIN = "<stdin>"
 
 
 def read(
-    paths: Iterable[Path | str], *, base: Path = Path(), build: bool = False, exclude: Sequence[str] = ()
+    paths: Iterable[Path | str],
+    *,
+    base: Path = Path(),
+    build: bool = False,
+    exclude: Sequence[str] = (),
+    only: re.Pattern[bytes] | None = None,
 ) -> Reading:
     """Read files, folders (without hidden ones) and `-` for standard input; each file once.
 
     Paths are looked up below `base` and named without it. With `build`, Kustomize roots and Helm charts are built.
-    `exclude` are globs of files to pass over.
+    `exclude` are globs of files to pass over. A file below a folder in which `only` is not found is not read, either.
 
     Raises UsageError for a path that does not exist; everything else that is wrong is a finding.
     """
@@ -67,7 +73,9 @@ def read(
         (name, files[name]) for name in sorted(files) if files[name] or (name not in taken and name.endswith(SUFFIXES))
     ]
     half = len(wanted) // 2
-    for part in each(lambda names: _read_files(names, base), [wanted[:half], wanted[half:]], together=half > _MANY):
+    for part in each(
+        lambda names: _read_files(names, base, only), [wanted[:half], wanted[half:]], together=half > _MANY
+    ):
         reading.add(part)
     if reading.templates:
         reading.findings.append(_of_templates(sorted(reading.templates)))
@@ -79,11 +87,11 @@ def read(
     return reading
 
 
-def _read_files(names: Sequence[tuple[str, bool]], base: Path) -> Reading:
+def _read_files(names: Sequence[tuple[str, bool]], base: Path, only: re.Pattern[bytes] | None) -> Reading:
     """Files, each with whether it was asked for itself."""
     reading = Reading()
     for name, asked_for in names:
-        _read_file(name, base, reading, any_kind=asked_for)
+        _read_file(name, base, reading, any_kind=asked_for, only=None if asked_for else only)
     return reading
 
 
@@ -128,7 +136,7 @@ def _built(files: Sequence[str], base: Path, reading: Reading) -> tuple[set[str]
     return taken, drafts
 
 
-def _read_file(name: str, base: Path, reading: Reading, *, any_kind: bool) -> None:
+def _read_file(name: str, base: Path, reading: Reading, *, any_kind: bool, only: re.Pattern[bytes] | None) -> None:
     path = base / name
     try:
         mode = path.stat()
@@ -137,7 +145,8 @@ def _read_file(name: str, base: Path, reading: Reading, *, any_kind: bool) -> No
     except OSError as error:
         _unreadable(name, error.strerror or str(error), reading)
         return
-    read_bytes(data, name, reading, max(mode.st_size, len(data)), asked=any_kind)
+    if only is None or only.search(data):
+        read_bytes(data, name, reading, max(mode.st_size, len(data)), asked=any_kind)
 
 
 def _unreadable(name: str, why: str, reading: Reading) -> None:

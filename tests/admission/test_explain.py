@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -10,10 +11,13 @@ import yaml
 from typer.testing import CliRunner
 
 from blueprint.admission.explain import document, text
+from blueprint.admission.world import KINDS
 from blueprint.cli import app
 from blueprint.errors import UsageError
-from blueprint.explain import explain_paths
+from blueprint.explain import deciding, explain_paths
 from tests.admission.writing import GPU, Body, flavor, gpus, local, pods, workload
+
+PACKAGE = Path(__file__).parents[2] / "blueprint"
 
 
 def write(folder: Path, *bodies: Body) -> Path:
@@ -105,3 +109,25 @@ def test_the_verb(tmp_path: Path) -> None:
     fine = CliRunner().invoke(app, ["explain", "workload/w", str(tmp_path / "b"), "-o", "json"])
     assert (fine.exit_code, json.loads(fine.output)["admissible"]) == (0, True)
     assert isinstance(CliRunner().invoke(app, ["explain", "workload/w", str(tmp_path)]).exception, UsageError)
+
+
+@pytest.mark.parametrize(
+    ("content", "read"),
+    [
+        ("apiVersion: v1\nkind: Namespace\n", True),
+        ('{"kind" : "LocalQueue"}', True),
+        ("items:\n- kind: 'ClusterQueue'\n", True),
+        ("kind: pytorchjob\n", True),
+        ("kind: ServiceMonitor\nspec: {x: ClusterQueue}\n", False),
+        ("kind: Service\n", False),
+    ],
+)
+def test_only_files_that_have_a_say_are_read(content: str, read: bool) -> None:
+    assert bool(deciding("PyTorchJobs").search(content.encode())) is read
+
+
+def test_every_kind_of_a_world_is_looked_for() -> None:
+    read = (PACKAGE / "admission/world.py").read_text("utf-8")
+    named = set(re.findall(r'(?:read\(f?"|by_kind\.get\(f?"|f")([A-Z]\w+)[."]', read))
+    assert named <= KINDS
+    assert len(named) > 10
