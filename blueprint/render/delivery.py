@@ -71,6 +71,7 @@ def bootstrap_objects(site: Site) -> Iterator[Manifest]:
         labels=MANAGED_BY,
         description=f"The root Application of {site.name}: projects and Applications, nothing else.",
         repository=spec.repository.url,
+        integrity=_integrity(site),
         destinations=[{"server": IN_CLUSTER, "namespace": spec.namespace}],
         cluster_kinds=[],
         namespaced_kinds=[*kinds, {"group": "", "kind": "ConfigMap"}],
@@ -126,10 +127,22 @@ def _project(site: Site, placed: list[Placed], pack: SchemaPack) -> Manifest:
         labels=MANAGED_BY,
         description=f"Everything that blueprint renders for {site.name}.",
         repository=spec.repository.url,
+        integrity=_integrity(site),
         destinations=[{"server": server, "namespace": namespace} for namespace in sorted(namespaces)],
         cluster_kinds=[{"group": group, "kind": kind} for group, kind in sorted(cluster_wide)],
         namespaced_kinds=[{"group": group, "kind": kind} for group, kind in sorted(namespaced)],
     )
+
+
+def _integrity(site: Site) -> dict[str, Any] | None:
+    """Every commit of every repository must be signed; one that no policy takes would not be verified at all.
+
+    `strict` looks at all ancestors, `head` at the last commit only; keys are named by their last 16 digits
+    (argo-cd v3.6.1 util/sourceintegrity/source_integrity.go).
+    """
+    keys = sorted({key[-16:] for key in site.delivery.model.spec.signing_keys})
+    gpg = {"mode": "strict", "keys": keys}
+    return {"git": {"policies": [{"repos": [{"url": "*"}], "gpg": gpg}]}} if keys else None
 
 
 def _child(site: Site, application: Application, ignored: Ignored) -> Manifest:
@@ -172,6 +185,7 @@ def _application(
         revision=spec.repository.branch(site.name, site.cluster.spec.environment),
         path=f"{spec.repository.path}/{site.name}/{folder}",
         destination=destination,
+        plugin=spec.plugin,
         automated=automated and spec.automated,
         options=options,
         ignored=list(ignored.entries) if ignored else [],

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import Literal
+from typing import Annotated, Literal
 
 from pydantic import Field, field_validator
 
@@ -52,10 +52,12 @@ class DeliverySpec(Model):
     others. Nothing is rendered from it."""
     automated: bool = True
     """Whether Argo CD syncs by itself; runs are always synced by hand."""
-    signing_keys: tuple[str, ...] = ()
-    """GnuPG keys that may sign commits. Recorded: nothing is rendered from it."""
+    signing_keys: tuple[Annotated[str, Field(pattern=r"^([0-9A-F]{16}|[0-9A-F]{40})$")], ...] = ()
+    """Ids of GnuPG keys that sign every commit; with any, Argo CD (3.5 or newer) takes no commit without one."""
+    plugin: Name | None = None
+    """Argo CD plugin that emits manifests only from a verified tree (docs/signing.md); plain folders without it."""
     signers: tuple[Identity, ...] = ()
-    """Identities that may sign the tree. Recorded: nothing is rendered from it."""
+    """Identities that may sign the tree. Recorded: verifiers are told outside of the tree, which is what they judge."""
 
 
 class Delivery(Model):

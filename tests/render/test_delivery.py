@@ -81,3 +81,32 @@ def test_without_automation_nothing_syncs_by_itself(tmp_path: Path) -> None:
     )
     rendered = World(tmp_path, cluster(f"[{PLAIN}]"), team(QUOTA), delivery=delivery)
     assert all("automated" not in body["spec"]["syncPolicy"] for body in rendered.all("Application").values())
+
+
+SIGNED = """
+apiVersion: platform.blueprint/v1alpha1
+kind: Delivery
+metadata: {name: delivery}
+spec:
+  repository: {url: https://git.example.com/platform/gitops.git}
+  plugin: blueprint-verified
+  signingKeys: [0123456789ABCDEF, FEDCBA98765432100123456789ABCDEFFEDCBA98]
+"""
+
+
+def test_signed_commits_are_asked_for_in_every_project(tmp_path: Path) -> None:
+    rendered = World(tmp_path, cluster(f"[{PLAIN}]"), team(QUOTA), job(pool="gpu"), delivery=SIGNED)
+    projects = rendered.all("AppProject")
+    assert set(projects) == {"ai-platform", "ai-platform-root"}
+    for body in projects.values():
+        (policy,) = body["spec"]["sourceIntegrity"]["git"]["policies"]
+        assert policy["repos"] == [{"url": "*"}]
+        assert policy["gpg"] == {"mode": "strict", "keys": ["0123456789ABCDEF", "89ABCDEFFEDCBA98"]}
+    assert "sourceIntegrity" not in world(tmp_path / "plain").get("AppProject", "ai-platform")["spec"]
+
+
+def test_a_plugin_takes_the_place_of_plain_folders(tmp_path: Path) -> None:
+    rendered = World(tmp_path, cluster(f"[{PLAIN}]"), team(QUOTA), job(pool="gpu"), delivery=SIGNED)
+    for body in rendered.all("Application").values():
+        assert body["spec"]["source"]["plugin"] == {"name": "blueprint-verified"}
+        assert "directory" not in body["spec"]["source"]
