@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import sys
 import tempfile
 from collections.abc import Sequence
@@ -19,6 +20,7 @@ from blueprint.report import Totals
 
 if TYPE_CHECKING:
     from blueprint.deliver import Outcome, Release, Remote
+    from blueprint.review import Review
     from blueprint.spec import Platform
 
 _Platform = Annotated[Path, typer.Argument(help="The platform: a folder with clusters/ apps/ policies/ argocd/.")]
@@ -34,6 +36,7 @@ _Sign = Annotated[
 ]
 _Force = Annotated[bool, typer.Option("--force", help="Go over files that were edited by hand in the branch.")]
 _Dry = Annotated[bool, typer.Option("--dry-run", help="Tell what would be committed, and push nothing.")]
+_Yes = Annotated[bool, typer.Option("--yes", help="Do not ask, where somebody sits at the terminal.")]
 _Pull = Annotated[
     bool, typer.Option("--pull-request", help="Propose the commit on a branch of its own, by a pull request.")
 ]
@@ -117,11 +120,13 @@ def promote(
     forge: _Forge = "",
     forge_api: _Api = "",
     dry_run: _Dry = False,
+    yes: _Yes = False,
     output: Format = Output.TEXT,
 ) -> None:
     """Give an environment what the one before it runs, byte for byte."""
-    from blueprint.deliver import Order, deliver, source_of_promotion, source_of_rollback
+    from blueprint.deliver import Order, Status, deliver, source_of_promotion, source_of_rollback
     from blueprint.deliver.git import borrowed
+    from blueprint.deliver.preview import preview
     from blueprint.deliver.promote import kept
     from blueprint.deliver.remote import Remote
     from blueprint.deliver.stages import named, route
@@ -130,7 +135,6 @@ def promote(
         raise UsageError("--back and --to exclude each other")
     platform = _platform(path)
     way = route(platform, address=_address(path, remote), branch=branch)
-    outcomes = []
     with Remote.open(way.address, borrowed(path)) as place:
         orders = []
         for cluster in named(platform, environment):
@@ -154,13 +158,27 @@ def promote(
                     sign=sign,
                     overwrite=force,
                     onto=onto,
-                    check_only=dry_run,
                 )
             )
-        # All of them are found before the first is pushed: a stage moves whole, or not at all.
-        for order in orders:
-            outcomes.append(_proposed(deliver(place, order), place, forge, forge_api))
+        # All of them are found and reviewed before the first is pushed: a stage moves whole, or not at all.
+        outcomes = [deliver(place, replace(order, check_only=True)) for order in orders]
+        reviews = [preview(place, outcome) for outcome in outcomes]
+        if output is Output.TEXT:
+            for found in filter(None, reviews):
+                _show(found)
+        if not dry_run and all(outcome.status is not Status.REFUSED for outcome in outcomes):
+            if any(reviews) and sys.stdin.isatty() and not yes:
+                typer.confirm(f"{orders[0].verb} {', '.join(each.clusters[0] for each in orders)}?", abort=True)
+            outcomes = [_proposed(deliver(place, order), place, forge, forge_api) for order in orders]
     _tell(outcomes, output)
+
+
+def _show(found: Review) -> None:
+    from blueprint.report.text import wants_colour
+    from blueprint.review.text import text
+
+    width = shutil.get_terminal_size((100, 24)).columns
+    print(text(found, width=width, colour=wants_colour(sys.stdout, os.environ)))
 
 
 def _platform(path: Path) -> Platform:

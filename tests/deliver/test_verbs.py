@@ -128,10 +128,13 @@ def test_a_branch_for_each_environment_and_promotion(world):
     keep(platform, "More memory")
     run(platform, "commit")
     assert files_at(remote, "env/production") == first
-    assert "memory" not in run(platform, "promote", "live", "--dry-run").stderr
+    shown = run(platform, "promote", "live", "--dry-run").stdout
+    assert shown.startswith("review env/production → release ")
+    assert "would be committed" in shown
+    assert files_at(remote, "env/production") == first
     run(platform, "promote", "live")
     assert files_at(remote, "env/production") != first
-    run(platform, "promote", "production", "--back")
+    assert "review env/production → release " in run(platform, "promote", "production", "--back").stdout
     assert files_at(remote, "env/production") == first
     assert "first stage" in run(platform, "promote", "lab", code=2).stderr
     release = run(platform, "promote", "live", "-o", "json").stdout
