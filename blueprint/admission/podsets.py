@@ -11,6 +11,7 @@ import json
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 
+from blueprint.admission.appwrapper import templates
 from blueprint.admission.body import Body, at, labels, mapping, rows, text, whole
 from blueprint.admission.trainjob import job_set_of
 from blueprint.finding import Ref
@@ -221,6 +222,12 @@ _SUBMITTER: Body = {
 }
 
 
+def _app_wrapper(body: Body) -> Job:
+    name = text(body, "metadata", "name")
+    sets = [_podset(f"{name}-{index}", count, pod) for index, (pod, count) in enumerate(templates(body))]
+    return Job(tuple(sets), _own(body), _first_class(sets))
+
+
 def _replicas(propagates: bool) -> Callable[[Body], Job]:
     """Replicas whose pods are queued one by one. A Deployment hands its own queue on to them, a Rollout does not."""
 
@@ -253,8 +260,12 @@ def _leader_worker(body: Body) -> Job:
 
 
 def _pod(manifest: Manifest, peers: Iterable[Manifest]) -> Job:
-    """A pod alone, or all pods of its group by role: pods of one shape are one pod set."""
+    """A pod alone, or all pods of its group by role: pods of one shape are one pod set.
+
+    With fast admission the first pod stands for all that the group is said to have.
+    """
     own = _own(manifest.body)
+    annotations = labels(manifest.body, "metadata", "annotations")
     name = own.get(GROUP_LABEL)
     if not name:
         return Job((_podset(MAIN, 1, manifest.body),), own, text(manifest.body, "spec", "priorityClassName"))
@@ -264,6 +275,10 @@ def _pod(manifest: Manifest, peers: Iterable[Manifest]) -> Job:
         if (peer.kind, peer.api_version, peer.ref.namespace) == ("Pod", "v1", manifest.ref.namespace)
         and _own(peer.body).get(GROUP_LABEL) == name
     ]
+    total = _integer(annotations.get(f"{PREFIX}/pod-group-total-count"))
+    if f"{PREFIX}/pod-group-fast-admission" in annotations and total is not None:
+        pods = _podset(_shape(manifest.body), total, manifest.body)
+        return Job((pods,), own, text(manifest.body, "spec", "priorityClassName"))
     roles: dict[str, list[Manifest]] = {}
     for member in members:
         roles.setdefault(_shape(member.body), []).append(member)
@@ -339,6 +354,7 @@ _KINDS: dict[str, Callable[[Body], Job]] = {
     "Rollout.argoproj.io": _replicas(propagates=False),
     "StatefulSet.apps": _stateful,
     "LeaderWorkerSet.leaderworkerset.x-k8s.io": _leader_worker,
+    "AppWrapper.workload.codeflare.dev": _app_wrapper,
     "Workload.kueue.x-k8s.io": _workload,
     **{f"{kind}.kubeflow.org": _kubeflow(*shape) for kind, shape in _KUBEFLOW.items()},
 }

@@ -11,6 +11,23 @@ from tests.admission.writing import load, manifests, read
 TEMPLATE = "{spec: {containers: [{name: c, resources: {requests: {cpu: 1}}}]}}"
 
 KINDS = {
+    "AppWrapper": (
+        "apiVersion: workload.codeflare.dev/v1beta2\nkind: AppWrapper\nmetadata: {name: wrap}\nspec: {components: ["
+        "{template: {apiVersion: batch/v1, kind: Job, spec: {parallelism: 2, template: T}}},"
+        "{template: {apiVersion: v1, kind: Service}},"
+        "{template: {apiVersion: apps/v1, kind: Deployment, spec: {replicas: 3, template: T}}},"
+        "{template: {apiVersion: ray.io/v1, kind: RayJob, spec: {rayClusterSpec: {headGroupSpec: {template: T},"
+        " workerGroupSpecs: [{replicas: 2, numOfHosts: 4, template: T}]}}}},"
+        "{podSets: [{path: 'template.x[1].pods', replicas: 5}],"
+        " template: {apiVersion: e/v1, kind: Own, x: [1, {pods: T}]}}]}",
+        [("wrap-0", 2), ("wrap-1", 3), ("wrap-2", 1), ("wrap-3", 2), ("wrap-4", 5)],
+    ),
+    "Pod of a fast group": (
+        "apiVersion: v1\nkind: Pod\nmetadata: {labels: {kueue.x-k8s.io/pod-group-name: g}, annotations: {"
+        "kueue.x-k8s.io/pod-group-fast-admission: 'true', kueue.x-k8s.io/pod-group-total-count: '4'}}\n"
+        "spec: {containers: [{name: c}]}",
+        [("a8b98228", 4)],
+    ),
     "Job": (
         "apiVersion: batch/v1\nkind: Job\nspec: {parallelism: 4, completions: 3, template: T}",
         [("main", 3)],
