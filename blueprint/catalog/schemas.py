@@ -217,7 +217,7 @@ class SchemaPack:
                 continue
             try:
                 body = constraint_crd(manifest.body) if template else manifest.body
-                found = list(crds.records(body, self._object_meta(), small=False))
+                found = list(crds.records(body, self.object_meta(), small=False))
             except (KeyError, TypeError, AttributeError):
                 continue
             rows |= {(row["apiVersion"], row["kind"]): row for row in found}
@@ -229,6 +229,18 @@ class SchemaPack:
         wider._kinds = {key: kind for key, kind in self._kinds.items() if key not in rows}
         wider._groups = None
         return wider
+
+    def replacing(self, kinds: Iterable[tuple[str, str]], rows: Iterable[Mapping[str, Any]]) -> SchemaPack:
+        """A pack in which some kinds, by (group, kind), are only what `rows` (records as `crds.records` makes) say."""
+        gone = frozenset(kinds)
+        found = {(row["apiVersion"], row["kind"]): row for row in rows}
+        other = object.__new__(SchemaPack)
+        other._folder, other._moved = self._folder, self._moved
+        kept = {key: row for key, row in self._rows.items() if (key[0].rpartition("/")[0], key[1]) not in gone}
+        other._rows = kept | found
+        other._kinds = {key: kind for key, kind in self._kinds.items() if key in kept and key not in found}
+        other._groups = None
+        return other
 
     def digest(self) -> str:
         """SHA-256 of the lock, which holds the digest of every file: the identity of the pack."""
@@ -243,7 +255,8 @@ class SchemaPack:
         lock: dict[str, Any] = orjson.loads((self._folder / "LOCK.json").read_bytes())
         return lock
 
-    def _object_meta(self) -> Schema:
+    def object_meta(self) -> Schema:
+        """The closed schema of `metadata`, the same for every kind."""
         return _object_meta(self._folder)
 
 

@@ -24,6 +24,7 @@ from blueprint.cli import (  # noqa: F401
     picturing,
     reviewing,
     simulating,
+    upgrading,
 )
 from blueprint.cli.app import Output, app
 from blueprint.errors import BlueprintError, EnvironmentLacks

@@ -132,6 +132,19 @@ class _Places(Generic[_T]):
 NO_LISTS = Lists({})
 
 
+def keyed_path(steps: Steps) -> str:
+    """A path for people: `spec.ports[80 TCP].name`."""
+    text = ""
+    for step in steps:
+        if isinstance(step, str):
+            text += f".{step}" if text else step
+        elif isinstance(step, Item):
+            text += f"[{' '.join(str(value) for _, value in step.keys)}]"
+        else:
+            text += f"[{step.value if isinstance(step, Member) else step}]"
+    return text
+
+
 def same(left: Json, right: Json) -> bool:
     """Whether two JSON values are equal; True is not 1, and 1 is 1.0."""
     if isinstance(left, bool) or isinstance(right, bool):

@@ -12,10 +12,9 @@ from typing import Any
 from blueprint.catalog.crds import Json
 from blueprint.catalog.references import pod_spec_paths
 from blueprint.catalog.tables import table
-from blueprint.check.locate import field_path
 from blueprint.finding import Ref
 from blueprint.quantity import QuantityError, parse_quantity
-from blueprint.review.diff import MISSING, Edit, Item, Member, SchemaPath, Step
+from blueprint.review.diff import MISSING, Edit, Item, Member, SchemaPath, Step, keyed_path
 from blueprint.review.model import Pair, Risk, Statement
 from blueprint.review.words import shown, shown_pair
 
@@ -182,13 +181,4 @@ def item(edit: Edit) -> str:
 
 def written(edit: Edit) -> str:
     """The path of an edit as fields are written elsewhere, with the key of an item in brackets."""
-    text = ""
-    for step in edit.steps:
-        if isinstance(step, str):
-            text += ("." if text else "") + field_path(step) if "[" not in field_path(step) else field_path(step)
-        elif isinstance(step, int):
-            text += f"[{step}]"
-        else:
-            value = " ".join(str(v) for _, v in step.keys) if isinstance(step, Item) else shown(step.value)
-            text += f"[{value}]"
-    return text
+    return keyed_path(edit.steps)
