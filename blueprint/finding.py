@@ -54,12 +54,24 @@ class Ref(NamedTuple):
         return f"{kind} {self.namespace}/{self.name}" if self.namespace else f"{kind} {self.name}"
 
 
+class Edit(NamedTuple):
+    """One operation of a JSON Patch (RFC 6902) on an object: `value` is JSON text, "" where the operation takes none.
+
+    `source` is the pointer that a move starts from, "" for the others.
+    """
+
+    op: str
+    path: str
+    value: str = ""
+    source: str = ""
+
+
 @dataclass(frozen=True, slots=True)
 class Finding:
     """One thing to tell a person.
 
     `path` is the field in the object or document (`spec.template.spec.containers[0].image`), "" for the whole.
-    `fix` is a suggestion in words.
+    `fix` is a suggestion in words; `patch` does it to the object, and is there only where nothing else could be meant.
     """
 
     code: str
@@ -70,6 +82,7 @@ class Finding:
     object: Ref | None = None
     path: str = ""
     fix: str = ""
+    patch: tuple[Edit, ...] = ()
 
     @property
     def fails(self) -> bool:

@@ -12,6 +12,7 @@ from blueprint.check import tree_rules, validate
 from blueprint.check.config import Config
 from blueprint.check.joined import joined
 from blueprint.check.locate import located
+from blueprint.check.patches import patched
 from blueprint.check.read import Counts, read
 from blueprint.check.revision import revision
 from blueprint.check.silence import silenced
@@ -61,7 +62,8 @@ def check(
         together = len(manifests) > _MANY
         rules = tree_rules(closed=config.closed_kinds, versions=config.versions, together=together)
         outcome = validate(manifests, SchemaPack.shipped(), tree_rules=rules, together=together)
-        found = Report.of(joined([*reading.findings, *located(outcome.findings, reading.texts, base)])).findings
+        judged = located(patched(outcome.findings, manifests), reading.texts, base)
+        found = Report.of(joined([*reading.findings, *judged])).findings
         kept, silent = silenced(found, sorted(reading.marked), lambda file: _text(file, reading.texts, base))
     counted = [finding for finding in kept if _counts(finding, config, tuple(select), tuple(ignore))]
     return Check(

@@ -96,6 +96,26 @@ def write_as(output: Output, report: Report, totals: Totals) -> None:
     print(written(output, report, totals, rows(), __version__), end="")
 
 
+def write_file(output: Output, file: Path, report: Report, totals: Totals) -> None:
+    """Write the findings into a file; what Markdown is written to is added to, as GitHub's summary wants it.
+
+    Raises UsageError where the file cannot be written.
+    """
+    from blueprint.catalog.rules import rules as rows
+    from blueprint.report import json
+    from blueprint.report.formats import written
+
+    if output is Output.JSON:
+        text = json.dump(json.document(report, totals, rows()))
+    else:
+        text = written(output, report, totals, rows(), __version__)
+    try:
+        with file.open("a" if output is Output.MARKDOWN else "w", encoding="utf-8") as stream:
+            stream.write(text)
+    except OSError as error:
+        raise UsageError(f"cannot write the report: {error.strerror}", where=str(file)) from None
+
+
 def program() -> str:
     """How to call us again: by name where the shell finds it, else by the path that this run was called by."""
     return "blueprint" if shutil.which("blueprint") or not sys.argv[0].endswith("blueprint") else sys.argv[0]

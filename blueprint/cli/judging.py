@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from blueprint.cli.app import Format, Output, app, path_of, text_or_json, write_as, write_json, write_text
+from blueprint.cli.app import Format, Output, app, path_of, text_or_json, write_as, write_file, write_json, write_text
+from blueprint.errors import UsageError
 
 if TYPE_CHECKING:
     from blueprint.pipeline import Checking
@@ -44,11 +45,16 @@ def check(
         Path | None,
         typer.Option("--config", metavar="FILE", parser=path_of, help="The configuration [default: blueprint.yaml]."),
     ] = None,
+    also: Annotated[
+        list[str] | None,
+        typer.Option("--also", metavar="FORMAT=FILE", help="Write this format into a file, too; may be given often."),
+    ] = None,
     output: Format = Output.TEXT,
 ) -> None:
     """Check Kubernetes objects: anybody's, not only rendered ones."""
     from blueprint.pipeline import check_paths
 
+    files = _also(also)
     started = time.monotonic()
     result = check_paths(
         paths or ["."],
@@ -61,6 +67,8 @@ def check(
         baseline=baseline,
         write_baseline=write_baseline,
     )
+    for kind, file in files:
+        write_file(kind, file, result.report, result.totals)
     if output is Output.JSON:
         write_json(result.report, result.totals)
     elif output is not Output.TEXT:
@@ -102,6 +110,18 @@ def explain(
 def _listed(options: list[str] | None) -> list[str]:
     """Values of an option that is given several times, or holds several with commas."""
     return [part.strip() for option in options or () for part in option.split(",") if part.strip()]
+
+
+def _also(asked: list[str] | None) -> list[tuple[Output, Path]]:
+    """Formats and files of --also. Raises UsageError for a format that there is not."""
+    formats = [kind.value for kind in Output if kind is not Output.TEXT]
+    found = []
+    for each in asked or ():
+        kind, equals, file = each.partition("=")
+        if not equals or not file or kind not in formats:
+            raise UsageError(f"--also {each} is no FORMAT=FILE", hint=f"formats: {', '.join(formats)}")
+        found.append((Output(kind), Path(file)))
+    return found
 
 
 def _blind_spots(result: Checking) -> list[str]:

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from importlib import resources
 from typing import Any
 
-from blueprint.finding import Finding, Report
+from blueprint.finding import Edit, Finding, Report
 from blueprint.report.totals import Application, Changes, Rules, Totals
 
 VERSION = 1
@@ -62,7 +62,7 @@ def schema() -> dict[str, Any]:
 
 
 def _finding(finding: Finding, rules: Rules) -> dict[str, Any]:
-    """Every field is always there; `source` and `object` are null where there is none, texts then are ""."""
+    """Every field but `patch` is always there; `source` and `object` are null where there is none, texts are ""."""
     source, ref, rule = finding.source, finding.object, rules.get(finding.code)
     return {
         "code": finding.code,
@@ -73,4 +73,14 @@ def _finding(finding: Finding, rules: Rules) -> dict[str, Any]:
         "object": {"group": ref.group, "kind": ref.kind, "namespace": ref.namespace, "name": ref.name} if ref else None,
         "source": {"file": source.file, "line": source.line} if source else None,
         "fix": finding.fix,
-    }
+    } | ({"patch": [_operation(edit) for edit in finding.patch]} if finding.patch else {})
+
+
+def _operation(edit: Edit) -> dict[str, Any]:
+    """One operation of JSON Patch, as RFC 6902 writes it."""
+    operation: dict[str, Any] = {"op": edit.op, "path": edit.path}
+    if edit.source:
+        operation["from"] = edit.source
+    if edit.value:
+        operation["value"] = json.loads(edit.value)
+    return operation

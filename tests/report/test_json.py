@@ -5,7 +5,7 @@ import jsonschema_rs
 import pytest
 from hypothesis import given, settings
 
-from blueprint.finding import Report
+from blueprint.finding import Edit, Finding, Report, Source
 from blueprint.report import Application, Changes, Totals
 from blueprint.report.json import document, dump, schema
 
@@ -109,3 +109,16 @@ def test_the_schema_is_strict(key):
     assert not VALIDATOR.is_valid({k: v for k, v in value.items() if k != key})
     assert not VALIDATOR.is_valid({**value, "surprise": 1})
     jsonschema_rs.meta.validate(schema())
+
+
+def test_a_patch_is_json_patch() -> None:
+    edits = (Edit("move", "/spec/cohortName", source="/spec/cohort"), Edit("replace", "/spec/x", '{"a": 1}'))
+    with_patch = Finding("KQ701", "old", Source("a.yaml", 1), patch=edits)
+    value = document(Report.of([with_patch, Finding("KQ102", "b")]), Totals(), {})
+    VALIDATOR.validate(value)
+    first, second = sorted(value["findings"], key=lambda finding: "patch" not in finding)
+    assert first["patch"] == [
+        {"op": "move", "path": "/spec/cohortName", "from": "/spec/cohort"},
+        {"op": "replace", "path": "/spec/x", "value": {"a": 1}},
+    ]
+    assert "patch" not in second

@@ -184,9 +184,7 @@ def quantities_rewritten(graph: Graph) -> Iterator[Finding]:
         if f"resource.customizations.knownTypeFields.kueue.x-k8s.io_{kind}" in data:
             continue
         for manifest in graph.kind(f"{kind}.kueue.x-k8s.io"):
-            found = [
-                (path, value, written) for path, value in _amounts(manifest.body) if (written := _canonical(value))
-            ]
+            found = rewritten_amounts(manifest.body)
             owners = graph.deliveries.owners.get(id(manifest), ())
             if not found or any(_on_the_server(owner) for owner in owners):
                 continue
@@ -195,6 +193,11 @@ def quantities_rewritten(graph: Graph) -> Iterator[Finding]:
             message = f"{value} is stored as {written}{more}; compared with Git, Argo CD shows a lasting difference"
             severity = Severity.WARNING if owners else Severity.NOTE
             yield say("DRF105", manifest, message, path, f"write {written}", severity)
+
+
+def rewritten_amounts(body: Body) -> list[tuple[str, Any, str]]:
+    """The amounts of a ClusterQueue or Cohort that the server keeps in another form: path, value, that form."""
+    return [(path, value, written) for path, value in _amounts(body) if (written := _canonical(value))]
 
 
 def _amounts(body: Body) -> Iterator[tuple[str, Any]]:

@@ -31,7 +31,7 @@ def above_quota(graph: Graph) -> Iterator[Finding]:
 
 
 def peak(manifest: Manifest) -> tuple[int, int, str] | None:
-    """Replicas of a Rollout or Deployment, the most pods at once in an update, and why so many; None for other kinds."""
+    """Replicas of a Rollout or Deployment, the most pods at once in an update, and why so many; None for others."""
     if manifest.kind == "Deployment":
         return _of_deployment(manifest)
     return next((_of_rollout(rollout) for rollout in rollouts(Graph([manifest])) if rollout.template), None)
