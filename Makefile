@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help setup render test unit lint types imports golden schemas pack docs tools tools-engines tools-bench bench lock clean
+.PHONY: help setup render test unit lint types imports golden schemas pack docs pictures tools tools-engines tools-bench bench lock clean
 
 help: ## Show this help
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -51,6 +51,10 @@ pack: $(READY) ## Generate the API schema pack again from the pinned Go modules
 
 docs: $(READY) ## Write the generated pages of docs/ again
 	@$(BIN)/python scripts/docs.py
+
+pictures: $(READY) ## Draw the pictures of the README again
+	@$(BIN)/blueprint graph --cluster prod-a --of quota -o svg --out docs/pictures/quota.svg
+	@$(BIN)/blueprint graph --cluster prod-a --of waves -o svg --out docs/pictures/waves.svg
 
 tools: ## Build the Kubernetes programs that conformance tests run (needs Go)
 	@$(PYTHON) scripts/tools.py build --group conformance

@@ -178,3 +178,10 @@ def test_a_page_needs_nothing_else(pictures):
     text = page.pictures("All", pictures[:3])
     assert not re.search(r'(src|href)="(?!#)', text)
     assert "@import" not in text and "<script" not in text
+
+
+@pytest.mark.parametrize(("file", "title"), [("quota", "Quotas of prod-a"), ("waves", "Waves of prod-a")])
+def test_the_pictures_of_the_readme_are_those_of_the_reference(pictures, repository, file, title):
+    """`make pictures` draws them again."""
+    (found,) = [each for each in pictures if each.title == title]
+    assert (repository / f"docs/pictures/{file}.svg").read_text() == found.scene.svg()
