@@ -3,6 +3,6 @@
 from __future__ import annotations
 
 from blueprint.conform.stage import Suite
-from blueprint.conform.suites import drift, kueue, order
+from blueprint.conform.suites import access, devices, drift, kueue, order
 
-ALL: tuple[Suite, ...] = (order.SUITE, drift.SUITE, kueue.SUITE)
+ALL: tuple[Suite, ...] = (order.SUITE, drift.SUITE, access.SUITE, devices.SUITE, kueue.SUITE)
