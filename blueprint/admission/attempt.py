@@ -64,6 +64,9 @@ class Scheduler:
         if assignment.failed or assignment.mode is Mode.NO_FIT:
             return Attempt(assignment)
         requests = self._requests(queue, assignment)
+        if requests is None:
+            assignment.mode = Mode.NO_FIT
+            return Attempt(assignment)
         self._place(queue, assignment, requests)
         if assignment.mode is not Mode.PREEMPT:
             return Attempt(assignment)
@@ -106,20 +109,28 @@ class Scheduler:
         own = any(target.workload.queue == queue.name for target in targets)
         return Suits(Possibility.PREEMPT if own else Possibility.RECLAIM, borrow)
 
-    def _requests(self, queue: Queue, assignment: Assignment) -> Requests:
-        """What is to be placed on nodes, as far as these are known.
+    def _requests(self, queue: Queue, assignment: Assignment) -> Requests | None:
+        """What is to be placed on nodes, as far as these are known; None where something cannot be.
 
-        A pod set with no or with two topology-aware flavors is not placed at all, and yet admitted.
+        A pod set with no or with two topology-aware flavors cannot be placed; earlier releases admit it all the same.
         """
         found: Requests = {}
+        refused = False
         if self.state.world.nodes is None:
             return found
         for each in assignment.podsets:
             wish = each.demand.podset.wish
             if not wish.explicit and not queue.topology_only:
                 continue
+            if each.count == 0 and self.state.world.settings.behaves("tas-skips-empty"):
+                continue
             flavors = {choice.flavor for choice in each.choices.values()} & set(queue.topologies)
             if len(flavors) != 1:
+                if self.state.world.settings.behaves("tas-needs-one-flavor"):
+                    names = " and ".join(sorted(flavors)) or "none of its flavors"
+                    message = f"pods that are placed by topology need one flavor with a topology, not {names}"
+                    each.reasons.append(Reason("KQ303", Kind.TOPOLOGY, message, podset=each.demand.podset.name))
+                    refused = True
                 continue
             flavor = flavors.pop()
             if flavor in queue.delayed:
@@ -130,7 +141,7 @@ class Scheduler:
                 demand.podset.name, each.count, demand.pod, demand.placement, wish, implied=not wish.explicit
             )
             found.setdefault(flavor, []).append(request)
-        return found
+        return None if refused else found
 
     def _place(self, queue: Queue, assignment: Assignment, requests: Requests) -> None:
         """Place all pod sets, now or with everything else thought away, and set the mode accordingly."""
@@ -175,7 +186,7 @@ class Scheduler:
 
     def _reserve_nodes(self, queue: Queue, found: Attempt) -> None:
         """Nodes that a workload gets once its targets are gone, or on an empty cluster where it has none."""
-        requests = self._requests(queue, found.assignment)
+        requests = self._requests(queue, found.assignment) or {}
         by_name = {each.demand.podset.name: each for each in found.assignment.podsets}
         with self.state.without(target.workload for target in found.targets):
             self._settle(queue, by_name, requests, empty=not found.targets)
@@ -239,15 +250,15 @@ def running(workload: Workload, queue: Queue, assignment: Assignment, *, created
     for each in assignment.podsets:
         if each.spread is None:
             continue
+        flavors = sorted({choice.flavor for choice in each.choices.values()} & set(queue.topologies))
+        if queue.counts_requests:
+            nodes += [OnNodes(flavor, each.demand.pod, each.spread) for flavor in flavors if len(flavors) == 1]
+            continue
         pod = {
             name: amount if amount == 0 else quotient(amount, each.count)
             for name, amount in each.requests.items()
             if name in each.choices
         }
-        nodes += [
-            OnNodes(flavor, pod, each.spread)
-            for flavor in sorted({choice.flavor for choice in each.choices.values()})
-            if flavor in queue.topologies
-        ]
+        nodes += [OnNodes(flavor, pod, each.spread) for flavor in flavors]
     usage = dict(assignment.usage)
     return Running(workload.key, queue.name, workload.priority, created, reserved, usage, tuple(nodes))

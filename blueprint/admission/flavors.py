@@ -84,8 +84,14 @@ def pending(tried: Tried) -> bool:
 
 
 def gates_of(settings: Settings) -> Gates:
-    """Feature gates that change placement."""
-    return Gates(settings.gate("TASProfileMixed"), settings.gate("TASMultiLayerTopology"))
+    """Feature gates and behaviours that change placement."""
+    return Gates(
+        mixed=settings.gate("TASProfileMixed"),
+        layers=settings.gate("TASMultiLayerTopology"),
+        together=settings.behaves("tas-counts-pods-together"),
+        wide=settings.behaves("tas-wide-counts"),
+        leader=settings.behaves("tas-weighs-leader"),
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,11 +139,13 @@ class Assigner:
             choices = {}
         for each in members:
             each.choices = {name: choice for name, choice in choices.items() if name in each.requests}
+            if not each.requests and each.demand.podset.wish.group and self._leader_shares:
+                each.choices = {name: c for name, c in choices.items() if c.flavor in self.queue.topologies}
             each.reasons = list(reasons)
             result.podsets.append(each)
             for name, choice in each.choices.items():
                 key = FlavorResource(choice.flavor, name)
-                result.usage[key] = result.usage.get(key, 0) + each.requests[name]
+                result.usage[key] = result.usage.get(key, 0) + each.requests.get(name, 0)
                 result.borrowing = max(result.borrowing, choice.borrow)
             if each.requests and not each.choices:
                 result.failed = True
@@ -171,7 +179,7 @@ class Assigner:
             for each, value in wanted.items():
                 key = FlavorResource(name, each)
                 one = self._quota(podset, key, usage.get(key, 0), value, found)
-                if prefers(suits, one, self.queue.spec.fungibility):
+                if self._prefers(suits, one):
                     suits = one
                 if suits.possibility is Possibility.NO_FIT:
                     break
@@ -179,13 +187,21 @@ class Assigner:
             if not goes_on(suits, self.queue.spec.fungibility):
                 best, best_suits = choices, suits
                 break
-            if prefers(suits, best_suits, self.queue.spec.fungibility):
+            if self._prefers(suits, best_suits):
                 best, best_suits = choices, suits
         for choice in best.values():
             choice.tried = -1 if stopped == len(group.flavors) - 1 else stopped
         if best_suits.possibility is not Possibility.FIT:
             reasons += found
         return best
+
+    @property
+    def _leader_shares(self) -> bool:
+        return self.world.settings.behaves("tas-leader-without-requests")
+
+    def _prefers(self, left: Suits, right: Suits) -> bool:
+        last = self.world.settings.behaves("no-candidates-last")
+        return prefers(left, right, self.queue.spec.fungibility, no_candidates_last=last)
 
     def _uncovered(self, members: list[PodSetChoice], resource: str) -> Reason:
         asking = next(each for each in members if each.requests.get(resource))

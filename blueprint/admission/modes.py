@@ -51,12 +51,15 @@ Oracle = Callable[[FlavorResource, int], Suits]
 """Whether an amount could be had by preemption, and how far it would borrow then."""
 
 
-def prefers(left: Suits, right: Suits, fungibility: Fungibility) -> bool:
-    """Whether the left one is better."""
+def prefers(left: Suits, right: Suits, fungibility: Fungibility, *, no_candidates_last: bool = False) -> bool:
+    """Whether the left one is better; with `no_candidates_last` (Kueue since 0.19.1) whatever it borrows."""
     if left.possibility is Possibility.NO_FIT:
         return False
     if right.possibility is Possibility.NO_FIT:
         return True
+    bare = [each.possibility is Possibility.NO_CANDIDATES for each in (left, right)]
+    if no_candidates_last and bare[0] is not bare[1]:
+        return bare[1]
     if fungibility.preemption_over_borrowing:
         return (-left.borrow, left.possibility) > (-right.borrow, right.possibility)
     return (left.possibility, -left.borrow) > (right.possibility, -right.borrow)

@@ -30,10 +30,13 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Gates:
-    """Feature gates that change a placement."""
+    """Feature gates and behaviours of a release that change a placement (see `catalog/data/kueue.yaml`)."""
 
     mixed: bool = True
     layers: bool = False
+    together: bool = False
+    wide: bool = False
+    leader: bool = False
 
 
 def place(
@@ -72,6 +75,8 @@ def _place(
             placed[request.podset] = spread
             for values, count in spread:
                 used = {name: value * count for name, value in request.pod.items()}
+                if gates.together:
+                    used[PODS] = used.get(PODS, 0) + count
                 assumed[values] = summed((assumed.get(values, {}), used))
     return placed
 
@@ -118,10 +123,14 @@ def _place_group(
         layers=layers,
         assumed=assumed,
         empty=empty,
+        wide=gates.wide,
+        weighs_leader=gates.leader and leader is not None,
     )
     excluded = topology.fill(counting)
     loose = wish.unconstrained is True or workers.implied or _slices_only(wish)
-    rules = Rules(required=wish.required is not None, loose=loose, least_free=loose and gates.mixed)
+    rules = Rules(
+        required=wish.required is not None, loose=loose, least_free=loose and gates.mixed, weighs_leader=gates.leader
+    )
     seats = Seats(workers.count, 1 if leader else 0, slice_size)
     found = levels_with_room(topology, level, seats, rules)
     if isinstance(found, tuple):

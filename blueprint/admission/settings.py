@@ -32,7 +32,17 @@ def behaves(behaviour: str, release: str) -> bool:
 
     A release that is no version number counts as the newest.
     """
-    row = next(each for each in table("kueue")["behaviours"] if each["name"] == behaviour)
+    return _since(next(each for each in table("kueue")["behaviours"] if each["name"] == behaviour), release)
+
+
+@cache
+def default_gate(name: str, release: str) -> bool:
+    """Whether a feature gate is open in a release unless it is set."""
+    changes = [each for each in table("kueue")["gate_changes"] if each["name"] == name and _since(each, release)]
+    return bool(changes[-1]["value"] if changes else table("kueue")["gates"].get(name, False))
+
+
+def _since(row: Mapping[str, Any], release: str) -> bool:
     mine = version(release)
     if mine is None:
         return True
@@ -72,7 +82,7 @@ class Settings:
 
     def gate(self, name: str) -> bool:
         """Whether a feature gate is open."""
-        return self.gates.get(name, bool(table("kueue")["gates"].get(name, False)))
+        return self.gates.get(name, default_gate(name, self.version))
 
     @property
     def counts_devices(self) -> bool:

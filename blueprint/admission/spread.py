@@ -28,11 +28,15 @@ class Seats:
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """`required` keeps to one domain; `loose` may spread over all; `least_free` starts with the fullest domains."""
+    """`required` keeps to one domain; `loose` may spread over all; `least_free` starts with the fullest domains.
+
+    With `weighs_leader` the leader goes to the first domain that leaves room for all workers (Kueue since 0.19.1).
+    """
 
     required: bool
     loose: bool
     least_free: bool
+    weighs_leader: bool = False
 
     def sorted(self, domains: Iterable[Domain]) -> list[Domain]:
         """Domains in the order of choice: room for slices, then least room for pods, then name."""
@@ -56,10 +60,13 @@ def levels_with_room(topology: Topology, level: int, seats: Seats, rules: Rules)
     ordered = rules.sorted_for_leaders(domains.values())
     top = ordered[0]
     if not rules.least_free and top.slices_beside >= seats.slices and top.leader >= seats.leaders:
-        top = _best_slices(ordered, seats.slices, seats.leaders)
+        top = _best_slices(ordered, seats.slices, seats.leaders, rules)
     if rules.least_free:
         for candidate in ordered:
-            if candidate.slices >= seats.slices:
+            beside = rules.weighs_leader and seats.leaders > 0
+            if beside and candidate.leader < seats.leaders:
+                continue
+            if (candidate.slices_beside if beside else candidate.slices) >= seats.slices:
                 return level, [candidate]
         if rules.required:
             return ordered[-1].pods
@@ -77,10 +84,11 @@ def _spread_over(ordered: list[Domain], seats: Seats, rules: Rules) -> list[Doma
     """Several domains together: first those that take leaders, then the rest by room."""
     chosen: list[Domain] = []
     slices, leaders, index = seats.slices, seats.leaders, 0
+    ordered = _leader_first(ordered, seats, rules, by_slice=True)
     while leaders > 0 and index < len(ordered) and ordered[index].leader > 0:
         domain = ordered[index]
         if not rules.least_free and domain.slices_beside >= slices:
-            domain = _best_slices(ordered[index:], slices, leaders)
+            domain = _best_slices(ordered[index:], slices, leaders, rules)
         chosen.append(domain)
         leaders -= domain.leader
         slices -= domain.slices_beside
@@ -93,22 +101,38 @@ def _spread_over(ordered: list[Domain], seats: Seats, rules: Rules) -> list[Doma
             break
         domain = candidate
         if not rules.least_free and domain.slices >= slices:
-            domain = _best_slices(rest[position:], slices, 0)
+            domain = _best_slices(rest[position:], slices, 0, rules)
         chosen.append(domain)
         slices -= domain.slices
     return chosen if slices <= 0 else seats.slices - slices
 
 
-def _best_slices(domains: Sequence[Domain], needed: int, leaders: int) -> Domain:
+def _leader_first(domains: Sequence[Domain], seats: Seats, rules: Rules, *, by_slice: bool) -> list[Domain]:
+    """The domains with the first one in front that takes the leader and leaves room for all workers."""
+    ordered = list(domains)
+    if not rules.weighs_leader or seats.leaders == 0 or len(ordered) < 2:
+        return ordered
+    spare = sum(d.slices if by_slice else d.pods for d in ordered) - (seats.slices if by_slice else seats.pods)
+    for index, domain in enumerate(ordered):
+        cost = domain.slices - domain.slices_beside if by_slice else domain.pods - domain.pods_beside
+        if domain.leader >= seats.leaders and cost <= spare:
+            return [domain, *ordered[:index], *ordered[index + 1 :]]
+    return ordered
+
+
+def _best_slices(domains: Sequence[Domain], needed: int, leaders: int, rules: Rules) -> Domain:
     """The first domain with the least room that holds all; the first of all where none does."""
-    return _best(domains, needed, [d.slices_beside if leaders > 0 else d.slices for d in domains])
+    return _best(domains, needed, [d.slices_beside if leaders > 0 else d.slices for d in domains], leaders, rules)
 
 
-def _best_pods(domains: Sequence[Domain], needed: int, leaders: int) -> Domain:
-    return _best(domains, needed, [d.pods_beside if leaders > 0 else d.pods for d in domains])
+def _best_pods(domains: Sequence[Domain], needed: int, leaders: int, rules: Rules) -> Domain:
+    return _best(domains, needed, [d.pods_beside if leaders > 0 else d.pods for d in domains], leaders, rules)
 
 
-def _best(domains: Sequence[Domain], needed: int, rooms: Sequence[int]) -> Domain:
+def _best(domains: Sequence[Domain], needed: int, rooms: Sequence[int], leaders: int, rules: Rules) -> Domain:
+    if rules.weighs_leader:
+        fit = [n for n, room in enumerate(rooms) if room >= needed and domains[n].leader >= leaders]
+        return domains[min(fit, key=rooms.__getitem__, default=0)]
     best = 0
     for index, room in enumerate(rooms):
         if needed <= room < rooms[best]:
@@ -124,6 +148,7 @@ def distribute(domains: Sequence[Domain], seats: Seats, rules: Rules, *, by_slic
     result: list[Domain] = []
     rest = seats.slices if by_slice else seats.pods
     leaders = seats.leaders
+    domains = _leader_first(domains, seats, rules, by_slice=by_slice)
     for index, first in enumerate(domains):
         others = domains[index:]
         if leaders > 0:
@@ -135,7 +160,7 @@ def distribute(domains: Sequence[Domain], seats: Seats, rules: Rules, *, by_slic
         domain = first
         room = domain.slices if by_slice else domain.pods
         if not rules.least_free and room >= rest:
-            domain = _best_slices(others, rest, 0) if by_slice else _best_pods(others, rest, 0)
+            domain = _best_slices(others, rest, 0, rules) if by_slice else _best_pods(others, rest, 0, rules)
             room = domain.slices if by_slice else domain.pods
         domain.leader = 0
         result.append(domain)
@@ -164,7 +189,7 @@ def _with_leader(
     """One step while leaders are left: the domain, what remains of pods (or slices) and leaders, whether it is done."""
     beside = domain.slices_beside if by_slice else domain.pods_beside
     if not rules.least_free and beside >= rest and domain.leader >= leaders:
-        domain = _best_slices(others, rest, leaders) if by_slice else _best_pods(others, rest, leaders)
+        domain = _best_slices(others, rest, leaders, rules) if by_slice else _best_pods(others, rest, leaders, rules)
         beside = domain.slices_beside if by_slice else domain.pods_beside
     if beside >= rest and domain.leader >= leaders:
         if by_slice:
@@ -172,11 +197,13 @@ def _with_leader(
         domain.leader = leaders
         domain.pods = rest * (seats.slice_size if by_slice else 1)
         return domain, rest, leaders, True
-    if by_slice:
-        domain.slices_beside = min(beside, rest)
+    if by_slice or rules.weighs_leader:
+        given = min(beside, rest)
         domain.leader = min(domain.leader, leaders)
-        domain.pods = domain.slices_beside * seats.slice_size
-        return domain, rest - domain.slices_beside, leaders - domain.leader, False
+        domain.pods = given * (seats.slice_size if by_slice else 1)
+        if by_slice:
+            domain.slices_beside = given
+        return domain, rest - given, leaders - domain.leader, False
     rest -= beside
     leaders -= domain.leader
     domain.pods_beside = min(beside, rest)

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from blueprint.admission.amounts import Amounts, Usage
 from blueprint.admission.queues import ClusterQueue
 from blueprint.admission.quota import QuotaNode
-from blueprint.admission.topology import Spread, Topology
+from blueprint.admission.topology import Spread, Topology, Values
 from blueprint.admission.world import World
 
 
@@ -43,7 +43,8 @@ class Running:
 class Queue:
     """An active ClusterQueue with what runs in it, and the topologies of its flavors.
 
-    `delayed` flavors get their topology only after an admission check.
+    `delayed` flavors get their topology only after an admission check. With `counts_requests` what counts on nodes is
+    what pods ask for, not what is charged.
     """
 
     spec: ClusterQueue
@@ -51,6 +52,7 @@ class Queue:
     topologies: Mapping[str, Topology]
     topology_only: bool
     delayed: frozenset[str]
+    counts_requests: bool = False
     running: dict[str, Running] = field(default_factory=dict)
 
     @property
@@ -133,7 +135,8 @@ def idle(world: World) -> State:
             cohorts[spec.cohort].adopt(node)
         if name not in inactive:
             mine = {flavor: topologies[flavor] for flavor in spec.flavors if flavor in topologies}
-            queues[name] = Queue(spec, node, mine, _topology_only(world, spec), _delayed(world, spec))
+            requests = world.settings.behaves("tas-counts-requests")
+            queues[name] = Queue(spec, node, mine, _topology_only(world, spec), _delayed(world, spec), requests)
     for node in (*cohorts.values(), *leaves.values()):
         if node.parent is None:
             node.settle()
@@ -163,13 +166,19 @@ def _cyclic(world: World, name: str) -> bool:
 
 def _topologies(world: World) -> dict[str, Topology]:
     """The domains of each topology-aware flavor, shared by all queues that use it."""
-    return {
+    found = {
         name: Topology(
             flavor.topology, world.topologies[flavor.topology], world.nodes or (), flavor.labels, flavor.tolerations
         )
         for name, flavor in world.flavors.items()
         if flavor.topology in world.topologies
     }
+    if world.settings.behaves("tas-shared-nodes"):
+        used: dict[tuple[str, Values], Amounts] = {}
+        for topology in found.values():
+            for key, leaf in topology.leaves.items() if topology.by_host else ():
+                leaf.used = used.setdefault((topology.name, key), leaf.used)
+    return found
 
 
 def _topology_only(world: World, spec: ClusterQueue) -> bool:

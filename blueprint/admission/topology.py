@@ -186,7 +186,8 @@ class Counting:
     """What is counted: pods of `pod` size, slices of `slice_size` in domains of `slice_level`, beside a `leader`.
 
     `layers` gives the size of inner slices by level. `assumed` is used by pod sets placed before; with `empty` all
-    other workloads are thought away.
+    other workloads are thought away. `wide` counts do not run over; with `weighs_leader` only domains that take the
+    leader say what it costs.
     """
 
     pod: Amounts
@@ -197,6 +198,8 @@ class Counting:
     layers: Mapping[int, int]
     assumed: Mapping[Values, Amounts]
     empty: bool
+    wide: bool = False
+    weighs_leader: bool = False
 
 
 def minus(left: Mapping[str, int], right: Mapping[str, int]) -> Amounts:
@@ -207,7 +210,7 @@ def minus(left: Mapping[str, int], right: Mapping[str, int]) -> Amounts:
     return result
 
 
-def fitting(pod: Mapping[str, int], room: Mapping[str, int]) -> tuple[int, str]:
+def fitting(pod: Mapping[str, int], room: Mapping[str, int], *, wide: bool = False) -> tuple[int, str]:
     """How many pods fit, and the resource that limits them."""
     most, limiting = -1, ""
     found = False
@@ -215,8 +218,9 @@ def fitting(pod: Mapping[str, int], room: Mapping[str, int]) -> tuple[int, str]:
         value = pod[name]
         if name not in room and value:
             return 0, name
-        # Kueue keeps the number in 32 bits and lets it run over: 32Gi has room for no pod of 2 bytes.
-        count = _MANY if value == 0 else (quotient(room[name], value) + 2**31) % 2**32 - 2**31
+        count = _MANY if value == 0 else quotient(room[name], value)
+        # Kueue keeps the number in 32 bits and lets it run over (32Gi has room for no pod of 2 bytes), or cuts it.
+        count = min(count, _MANY) if wide else (count + 2**31) % 2**32 - 2**31
         if not found or count < most:
             most, limiting, found = count, name, True
     return (most, limiting) if found else (0, "")
@@ -226,11 +230,11 @@ def _fill_leaf(leaf: Domain, key: Values, counting: Counting) -> str:
     room = dict(leaf.free) if counting.empty else minus(leaf.free, leaf.used)
     if key in counting.assumed:
         room = minus(room, counting.assumed[key])
-    leaf.pods, limiting = fitting(counting.pod, room)
+    leaf.pods, limiting = fitting(counting.pod, room, wide=counting.wide)
     cause = f"resource {limiting}" if leaf.pods == 0 and limiting else ""
-    if counting.leader is not None and fitting(counting.leader, room)[0] > 0:
+    if counting.leader is not None and fitting(counting.leader, room, wide=counting.wide)[0] > 0:
         leaf.leader = 1
-        leaf.pods_beside = fitting(counting.pod, minus(room, counting.leader))[0]
+        leaf.pods_beside = fitting(counting.pod, minus(room, counting.leader), wide=counting.wide)[0]
     else:
         leaf.pods_beside = leaf.pods
     return cause
@@ -256,11 +260,13 @@ def _sum_up(domain: Domain, level: int, counting: Counting) -> None:
             whole, beside = quotient(whole, inner) * inner, quotient(beside, inner) * inner
         pods += whole
         slices += child.slices
-        lost_pods = min(lost_pods, whole - beside)
-        lost_slices = min(lost_slices, child.slices - child.slices_beside)
+        if child.leader or not counting.weighs_leader:
+            lost_pods = min(lost_pods, whole - beside)
+            lost_slices = min(lost_slices, child.slices - child.slices_beside)
         domain.leader = max(domain.leader, child.leader)
-    domain.pods, domain.pods_beside = pods, pods - lost_pods
-    domain.slices, domain.slices_beside = slices, slices - lost_slices
+    nowhere = counting.weighs_leader and not domain.leader
+    domain.pods, domain.pods_beside = pods, 0 if nowhere else pods - lost_pods
+    domain.slices, domain.slices_beside = slices, 0 if nowhere else slices - lost_slices
 
 
 def all_children(domains: Iterable[Domain]) -> Iterator[Domain]:
