@@ -4,8 +4,13 @@ from __future__ import annotations
 
 import json
 import os
+import socket
 import subprocess
+import tarfile
+import time
+from collections.abc import Iterator
 from dataclasses import dataclass
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +25,9 @@ from blueprint.attest import cosign as second
 from blueprint.attest import sign as signing
 from blueprint.attest.bundle import ByKey
 from blueprint.attest.filelist import as_dicts, canonical, of_folder
+from blueprint.attest.images import verify_image
 from blueprint.attest.refusal import Refused
+from blueprint.attest.registry import Registry as OurRegistry
 from blueprint.attest.statement import PROVENANCE, RENDER, provenance_statement, render_statement
 from blueprint.attest.trust import Identity
 from blueprint.attest.verify import verify
@@ -178,3 +185,70 @@ def test_cosign_refuses_forgeries_too(
     monkeypatch.setenv("PATH", f"{program('cosign').parent}:{os.environ['PATH']}")
     with pytest.raises(Refused, match="cosign refuses"):
         second.agree(listing(tree), [Identity(RENDERER, office.store.issuer)], root_file)
+
+
+# --- images
+
+
+@dataclass
+class Registry:
+    """A registry of go-containerregistry in a folder of memory, and images in it."""
+
+    host: str
+    folder: Path
+
+    def image(self, name: str) -> str:
+        """A new image with one layer; its reference by digest."""
+        layer = self.folder / f"{name}.tar"
+        with tarfile.open(layer, "w") as archive:
+            archive.add(__file__, arcname=name)
+        tag = f"{self.host}/serving/{name}:1"
+        crane = [str(program("crane"))]
+        subprocess.run(
+            [*crane, "append", "--insecure", "--oci-empty-base", "-f", layer, "-t", tag],
+            check=True,
+            capture_output=True,
+        )
+        done = subprocess.run([*crane, "digest", "--insecure", tag], check=True, capture_output=True, text=True)
+        return f"{self.host}/serving/{name}@{done.stdout.strip()}"
+
+
+@pytest.fixture
+def registry(tmp_path: Path) -> Iterator[Registry]:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    serving = subprocess.Popen(
+        [str(program("crane")), "registry", "serve", "--address", f"127.0.0.1:{port}"],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    try:
+        deadline = time.monotonic() + 30
+        while time.monotonic() < deadline:
+            with socket.socket() as probe:
+                if probe.connect_ex(("127.0.0.1", port)) == 0:
+                    break
+            time.sleep(0.05)
+        yield Registry(f"127.0.0.1:{port}", tmp_path)
+    finally:
+        serving.terminate()
+        serving.wait(timeout=10)
+
+
+def test_images_that_cosign_signs_pass_our_gate(cosign: Cosign, office: Office, registry: Registry) -> None:  # noqa: F811
+    good, unsigned = registry.image("good"), registry.image("unsigned")
+    plain = ["--allow-insecure-registry", "--allow-http-registry"]
+    cosign.done("sign", *cosign.services, *plain, good)
+    cosign.done("verify", *cosign.trust, *cosign.signer, *plain, good)
+    client = OurRegistry(plain=[registry.host])
+    found = verify_image(good, client, office.prover(), max_age=timedelta(hours=1))
+    assert (found.identity, found.issuer) == (RENDERER, office.store.issuer)
+    for image, prover, code in (
+        (unsigned, office.prover(), "SIG403"),
+        (good, office.prover("somebody@example.com"), "SIG104"),
+        (good.partition("@")[0] + ":1", office.prover(), "SIG401"),
+    ):
+        with pytest.raises(Refused) as caught:
+            verify_image(image, client, prover)
+        assert caught.value.code == code
