@@ -126,12 +126,12 @@ def test_the_pictures_name_what_is_there(plain: RenderedCluster) -> None:
 def test_fields_without_effect_are_named_and_have_none(plain: RenderedCluster, tmp_path: Path) -> None:
     said = re.search(r"^These fields are checked(.*?)\n\n?\Z", TEXT, re.DOTALL | re.MULTILINE)
     assert said
-    assert re.findall(r"`(\w+)`", said[1]) == ["environment", "promotion", "signingKeys", "signers"]
+    assert re.findall(r"`(\w+)`", said[1]) == ["environment", "promotion", "signers"]
     root = _write(tmp_path, templates=False)
     cluster, delivery = root / "clusters/prod.yaml", root / "argocd/delivery.yaml"
     cluster.write_text(cluster.read_text().replace("environment: production", "environment: development"))
     with delivery.open("a") as file:
-        file.write("  promotion: [[prod]]\n  signingKeys: [0123456789ABCDEF]\n")
+        file.write("  promotion: [[prod]]\n")
         file.write("  signers: [{subject: https://git.example.com/x, issuer: https://token.example.com}]\n")
     assert _render(root).contents() == plain.contents()
 
