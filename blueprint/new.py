@@ -23,6 +23,29 @@ def examples() -> dict[str, Path]:
     return {**minimal, "reference": top}
 
 
+def pipelines() -> dict[str, Path]:
+    """Ready-made CI by name: folders of files as they lie in a platform's repository."""
+    shipped = _PACKAGE / "_data" / "ci"
+    folder = shipped if shipped.is_dir() else _PACKAGE.parent / "ci"
+    return {path.name: path for path in sorted(folder.iterdir()) if path.is_dir()}
+
+
+def copy_pipeline(name: str, target: Path) -> list[str]:
+    """Copy a pipeline into a platform, over nothing; return the files, sorted.
+
+    Raises UsageError for an unknown pipeline or a file that is there already.
+    """
+    known = pipelines()
+    if name not in known:
+        raise UsageError(f"no pipeline is called {name}", hint=f"pipelines: {', '.join(known)}")
+    source = known[name]
+    files = sorted(path.relative_to(source).as_posix() for path in source.rglob("*") if path.is_file())
+    if taken := [file for file in files if (target / file).exists()]:
+        raise UsageError(f"{taken[0]} is there already", where=str(target), hint="move it away, or merge by hand")
+    shutil.copytree(source, target, dirs_exist_ok=True)
+    return files
+
+
 def copy_example(name: str, target: Path) -> list[str]:
     """Copy the specs of an example into `target`, which must not hold any of them; return the files, sorted.
 

@@ -80,9 +80,14 @@ def commit(
         hint = "commit the specs first, or say --dirty"
         raise UsageError(f"the specs are not those of any commit: {_few(specs.changed)}", where=str(path), hint=hint)
     way = route(platform, address=_address(path, remote), branch=branch)
-    release = read_tree(tree) if tree else _rendered(path, output)
-    reached = named(platform, cluster) if cluster else way.branches if every else way.first()
-    kept = release if set(way.branches) - set(way.first()) else None
+    reached = named(platform, cluster) if cluster else tuple(way.branches) if every else way.first()
+    if (later := sorted(set(reached) - set(way.first()))) and not every:
+        hint = f"blueprint promote {later[0]}, or --all to pass over the order"
+        raise UsageError(f"{', '.join(later)} comes later in the order of promotion", hint=hint)
+    staged = len(way.first()) < len(way.branches)
+    # Later stages take this very release: then all of it is rendered, else only what is asked for.
+    release = read_tree(tree) if tree else _rendered(path, output, () if staged else reached)
+    kept = release if staged else None
     outcomes = []
     with Remote.open(way.address, borrowed(path)) as place:
         for target, clusters in way.by_branch(reached).items():
@@ -199,13 +204,13 @@ def _address(path: Path, remote: str) -> str:
     return (remote and Git(path).text("remote", "get-url", "--push", remote)) or remote
 
 
-def _rendered(path: Path, output: Output) -> Release:
-    """Render in a folder that is gone afterwards; findings that fail end the run."""
+def _rendered(path: Path, output: Output, clusters: Sequence[str]) -> Release:
+    """Render some clusters, or all, in a folder that is gone afterwards; findings that fail end the run."""
     from blueprint.deliver import read_tree
     from blueprint.pipeline import render_platform
 
     with tempfile.TemporaryDirectory(prefix="blueprint-render-") as folder:
-        result = render_platform(path, Path(folder, "rendered"))
+        result = render_platform(path, Path(folder, "rendered"), clusters=clusters)
         if result.report.failed:
             _findings(result.report, output)
             raise typer.Exit(1)

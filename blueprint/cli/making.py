@@ -67,13 +67,18 @@ def new(
     example: Annotated[
         str, typer.Option("--example", metavar="NAME", help="minimal, small, standard, mig, fleet or reference.")
     ] = "minimal",
+    pipeline: Annotated[
+        str, typer.Option("--ci", metavar="NAME", help="Ready-made CI beside it: github, gitlab, argo or git (a hook).")
+    ] = "",
     output: Format = Output.TEXT,
 ) -> None:
     """Start a platform: a small one that is green at once."""
-    from blueprint.new import copy_example
+    from blueprint.new import FOLDERS, copy_example, copy_pipeline
 
     text_or_json(output, "a new platform")
-    files = copy_example(example, path)
+    there = bool(pipeline) and any((path / folder).is_dir() for folder in FOLDERS)
+    files = [] if there else copy_example(example, path)  # an own platform only gets the pipeline
+    files += copy_pipeline(pipeline, path) if pipeline else []
     if output is Output.JSON:
         write_document({"schema": 1, "path": str(path), "example": example, "files": files})
         return

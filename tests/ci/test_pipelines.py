@@ -1,0 +1,211 @@
+"""Ready-made CI: each pipeline is valid, and its shell steps do what they say, run as the CI would run them."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+
+from blueprint.errors import UsageError
+from blueprint.new import copy_example, copy_pipeline, pipelines
+from tests.deliver.repositories import bare, files_at, git
+
+DELIVERY = """apiVersion: platform.blueprint/v1alpha1
+kind: Delivery
+metadata: {{name: delivery}}
+spec:
+  repository: {{url: 'file://{remote}'}}
+{order}"""
+
+
+@pytest.fixture
+def world(tmp_path, monkeypatch):
+    """A platform of three clusters in Git, a bare GitOps repository, and `blueprint` and a recording `gh` in PATH."""
+    (tmp_path / "gitconfig").write_text("[user]\n  name = Render\n  email = render@example.com\n")
+    for name, value in {"GIT_CONFIG_GLOBAL": tmp_path / "gitconfig", "GIT_CONFIG_NOSYSTEM": 1, "NO_COLOR": 1}.items():
+        monkeypatch.setenv(name, str(value))
+    programs = tmp_path / "bin"
+    programs.mkdir()
+    script(programs / "blueprint", f'exec "{sys.executable}" -m blueprint "$@"')
+    script(programs / "gh", 'echo "$@" >>"$GH_LOG"\ncase "$*" in *--paginate*) cat "$GH_FOUND";; esac')
+    script(programs / "python3", f'exec "{sys.executable}" "$@"')
+    monkeypatch.setenv("PATH", f"{programs}:{os.environ['PATH']}")
+    monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parents[2]))
+    remote, platform = bare(tmp_path), tmp_path / "platform"
+    copy_example("fleet", platform)
+    (platform / "argocd/delivery.yaml").write_text(
+        DELIVERY.format(remote=remote, order="  promotion: [[staging], [eu-west, us-east]]\n")
+    )
+    git(platform, "init", "--quiet", "--initial-branch=main")
+    keep(platform)
+    return platform, remote
+
+
+def script(path, text):
+    path.write_text(f"#!/bin/sh\n{text}\n")
+    path.chmod(0o755)
+
+
+def keep(platform):
+    git(platform, "add", "--all")
+    git(platform, "commit", "--quiet", "-m", "x")
+
+
+def shell(folder, text, code=0, **environment):
+    done = subprocess.run(
+        ["bash", "-c", text],
+        cwd=folder,
+        env=os.environ | environment,
+        capture_output=True,
+        text=True,
+        stdin=subprocess.DEVNULL,
+    )
+    assert done.returncode == code, done.stdout + done.stderr
+    return done.stdout
+
+
+def steps(job):
+    return {step["name"]: step["run"] for step in job["steps"] if "run" in step}
+
+
+def workflow():
+    return yaml.safe_load((pipelines()["github"] / ".github/workflows/platform.yml").read_text())["jobs"]
+
+
+def changed(platform):
+    spec = platform / "apps/research/sweep.yaml"
+    spec.write_text(spec.read_text().replace("1200Gi", "1100Gi"))
+
+
+def test_github_reviews_a_pull_request_in_one_comment(world, tmp_path):
+    platform, _ = world
+    base = git(platform, "rev-parse", "HEAD")
+    changed(platform)
+    keep(platform)
+    job = steps(workflow()["review"])
+    runner, summary, log, found = (tmp_path / name for name in ("runner", "summary", "log", "found"))
+    runner.mkdir()
+    found.write_text("")
+    names = {
+        "RUNNER_TEMP": str(runner),
+        "GITHUB_STEP_SUMMARY": str(summary),
+        "BASE": base,
+        "GITHUB_REPOSITORY": "o/r",
+        "NUMBER": "7",
+        "GH_LOG": str(log),
+        "GH_FOUND": str(found),
+    }
+    for name in ("Render and check", "Review", "Comment"):
+        shell(platform, job[name], **names)
+    assert summary.read_text().startswith("<!-- blueprint:review -->")
+    assert "sweep" in summary.read_text()
+    assert "--method POST repos/o/r/issues/7/comments" in log.read_text()
+    found.write_text("4711\n")
+    shell(platform, job["Comment"], **names)
+    assert "--method PATCH repos/o/r/issues/comments/4711" in log.read_text()
+
+
+def test_github_delivers_and_promotes(world):
+    platform, remote = world
+    jobs = workflow()
+    shell(platform, steps(jobs["deliver"])["Commit"], GITHUB_ACTOR="someone")
+    assert {name.split("/")[1] for name in files_at(remote)} == {"staging", "blueprint.lock"}
+    run = steps(jobs["promote"])["Promote"]
+    shell(platform, run, GITHUB_ACTOR="someone", ENVIRONMENT="production", BACK="false")
+    assert {name.split("/")[1] for name in files_at(remote)} == {"staging", "eu-west", "us-east", "blueprint.lock"}
+    assert git(remote, "log", "-1", "--format=%an") == "someone"
+    shell(platform, run, code=2, GITHUB_ACTOR="someone", ENVIRONMENT="eu-west", BACK="true")
+
+
+def test_no_step_of_github_puts_input_into_a_script():
+    for job in workflow().values():
+        for step in job["steps"]:
+            assert "${{" not in step.get("run", "")
+            assert "uses" not in step or ("@" in step["uses"] and len(step["uses"].partition("@")[2]) == 40)
+
+
+def test_gitlab_reviews_and_delivers(world):
+    platform, remote = world
+    jobs = yaml.safe_load((pipelines()["gitlab"] / ".gitlab-ci.yml").read_text())
+    base = git(platform, "rev-parse", "HEAD")
+    changed(platform)
+    keep(platform)
+    shell(platform, "set -e\n" + "\n".join(jobs["review"]["script"]), CI_MERGE_REQUEST_DIFF_BASE_SHA=base)
+    assert (platform / "review.md").read_text().startswith("<!-- blueprint:review -->")
+    assert isinstance(json.loads((platform / "codequality.json").read_text()), list)
+    shutil.rmtree(platform / "work")
+    for name in ("review.md", "codequality.json"):
+        (platform / name).unlink()
+    names = {
+        "GITLAB_USER_NAME": "someone",
+        "GITLAB_USER_EMAIL": "s@example.com",
+        "GITOPS_TOKEN": "t",
+        "CI_SERVER_HOST": "gitlab.example.com",
+    }
+    shell(platform, "set -e\n" + "\n".join([*jobs[".delivery"]["before_script"], *jobs["deliver"]["script"]]), **names)
+    shell(platform, "\n".join(jobs["promote"]["script"]), ENVIRONMENT="production")
+    assert any("/us-east/" in name for name in files_at(remote))
+
+
+def test_argo_lists_the_first_stage_and_commits_each_cluster(world, tmp_path):
+    platform, remote = world
+    (platform / "argocd/delivery.yaml").write_text(DELIVERY.format(remote=remote, order=""))
+    keep(platform)
+    document = yaml.safe_load((pipelines()["argo"] / "ci/deliver.yaml").read_text())
+    templates = {each["name"]: each for each in document["spec"]["templates"]}
+    specs = tmp_path / "specs"
+    names = {"REPOSITORY": f"file://{platform}", "REVISION": "main", "TOKEN": "t", "HOME": str(tmp_path)}
+
+    def pod(name, **more):
+        shutil.rmtree(specs, ignore_errors=True)
+        return shell(tmp_path, templates[name]["script"]["source"].replace("/tmp/specs", str(specs)), **names, **more)
+
+    clusters = json.loads(pod("list"))
+    assert clusters == ["eu-west", "staging", "us-east"]
+    for cluster in clusters:
+        pod("commit", CLUSTER=cluster)
+    assert {name.split("/")[1] for name in files_at(remote)} == {*clusters, "blueprint.lock"}
+    steps_of = templates["deliver"]["steps"]
+    assert [each[0]["template"] for each in steps_of] == ["list", "commit"]
+    assert document["spec"]["parallelism"] <= 8
+
+
+def test_the_hook_refuses_a_tree_that_is_behind_its_specs(world):
+    platform, _ = world
+    copy_pipeline("git", platform)
+    git(platform, "config", "core.hooksPath", "ci/hooks")
+    keep(platform)
+    shell(platform, "blueprint render >/dev/null && git add . && git commit -qm tree")
+    changed(platform)
+    git(platform, "add", "--all")
+    shell(platform, "git commit -qm stale", code=1)
+    shell(platform, "blueprint render >/dev/null && git add . && git commit -qm fresh")
+
+
+def test_a_pipeline_comes_with_a_platform_or_to_one(tmp_path):
+    assert copy_pipeline("github", tmp_path) == [".github/workflows/platform.yml"]
+    with pytest.raises(UsageError, match="is there already"):
+        copy_pipeline("github", tmp_path)
+    with pytest.raises(UsageError, match="no pipeline is called jenkins"):
+        copy_pipeline("jenkins", tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("pipeline", "file", "options"),
+    [
+        ("github", ".github/workflows/platform.yml", ["--builtin-schema", "vendor.github-workflows"]),
+        ("gitlab", ".gitlab-ci.yml", ["--builtin-schema", "vendor.gitlab-ci", "--data-transform", "gitlab-ci"]),
+    ],
+)
+def test_pipelines_fit_their_schemas(pipeline, file, options):
+    """The schemas are those that SchemaStore publishes, as check-jsonschema ships them."""
+    pytest.importorskip("check_jsonschema", reason="check-jsonschema is not installed")
+    call = [sys.executable, "-m", "check_jsonschema", *options, str(pipelines()[pipeline] / file)]
+    done = subprocess.run(call, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout
