@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Write the generated pages, and the generated parts of docs/architecture.md.
 
-docs/rules.md comes from the rows of the rules, docs/specs.md from the schemas of the specs; the tables of modules come
-from their first lines, the picture of imports from `.importlinter`.
+docs/rules.md and a page for each rule in docs/rules/ come from the rows of the rules, docs/specs.md from the schemas of
+the specs; the tables of modules come from their first lines, the picture of imports from `.importlinter`.
 
     python scripts/docs.py [--check]
 
@@ -25,6 +25,7 @@ from typing import Annotated, Any, get_origin
 from pydantic import TypeAdapter
 
 from blueprint.catalog.rules import Rule, rules
+from blueprint.check.patches import MAKERS
 from blueprint.spec import base
 from blueprint.spec.load import KINDS
 from blueprint.spec.schemas import schemas
@@ -65,13 +66,16 @@ FAMILIES = {
     "UPG": ("Upgrades", "APIs that the target version does not serve."),
     "SIG": ("Signatures", "Who signed the tree and when, whether it is still that tree, and what the log says."),
     "CRE": ("The credential", "Why a deployment is not allowed: policies, reports, backups and times."),
+    "SIM": ("Simulation", "Arrivals of jobs, and what waits for ever."),
+    "CNF": ("Conformance", "What a real control plane said."),
     "TRE": ("The tree", "Its lock, what people did to it, and the names of rendered files."),
 }
 
 RULES_HEAD = """\
 # Rules
 
-Written by `make docs` from `blueprint/catalog/data/rules/`. `blueprint rules CODE` says the same in a terminal.
+Written by `make docs` from `blueprint/catalog/data/rules/`. Each code leads to its page; `blueprint rules CODE` says
+the same in a terminal. How to silence a rule, and all else of `blueprint check`: [checking](check.md).
 
 | confidence | means | an error of it ends a run with 1 |
 |---|---|---|
@@ -94,7 +98,8 @@ A file may hold several, divided by `---`. A field that is not listed here is an
 
 def pages() -> dict[str, str]:
     """The generated pages by file name."""
-    return {"architecture.md": architecture_page(), "rules.md": rules_page(), "specs.md": specs_page()}
+    found = {"architecture.md": architecture_page(), "rules.md": rules_page(), "specs.md": specs_page()}
+    return found | {f"rules/{rule.code}.md": rule_page(rule) for rule in rules().values()}
 
 
 def architecture_page() -> str:
@@ -112,7 +117,7 @@ def _imports() -> str:
     config = configparser.ConfigParser()
     config.read(ROOT / ".importlinter")
     layers = config["importlinter:contract:direction"]["layers"].split("\n")
-    boxes = [[name.strip().removeprefix("blueprint.") for name in layer.split("|")] for layer in layers if layer]
+    boxes = [[name.strip(" ()").removeprefix("blueprint.") for name in layer.split("|")] for layer in layers if layer]
     lines = [f'  l{at}["{" · ".join(names)}"]' for at, names in enumerate(boxes)]
     arrows = " --> ".join(f"l{at}" for at in range(len(boxes)))
     return "\n".join(("```mermaid", "graph TD", *lines, f"  {arrows}", "```")) + "\n"
@@ -138,10 +143,8 @@ def _first(path: Path) -> str:
 
 
 def rules_page() -> str:
-    """Every rule: a table of families, then for each family a table and its rules one by one."""
-    known = {
-        code: list(group) for code, group in groupby(rules().values(), lambda rule: rule.code.rstrip("0123456789"))
-    }
+    """The list of all rules: a table of families, then a table for each family."""
+    known = {code: list(group) for code, group in groupby(rules().values(), _family)}
     if strange := known.keys() - FAMILIES:
         raise SystemExit(f"scripts/docs.py: say in FAMILIES what {', '.join(sorted(strange))} is about")
     families = {code: FAMILIES[code] for code in FAMILIES if code in known}
@@ -151,15 +154,49 @@ def rules_page() -> str:
     ]
     parts = [RULES_HEAD, _table(("family", "", "about", "rules"), rows)]
     for code, (title, about) in families.items():
-        rows = [(f"[{r.code}](#{r.code.lower()})", r.name, r.confidence, r.summary) for r in known[code]]
+        rows = [
+            (f'<a id="{r.code.lower()}"></a>[{r.code}](rules/{r.code}.md)', r.name, r.confidence, r.summary)
+            for r in known[code]
+        ]
         parts += [f"## {code}: {title}\n\n{about}\n", _table(("code", "name", "confidence", "what"), rows)]
-        parts += map(_rule, known[code])
     return "\n".join(parts)
 
 
-def _rule(rule: Rule) -> str:
-    head = f"### {rule.code}\n\n`{rule.name}` · {rule.confidence}"
-    return "\n\n".join((head, _safe(rule.summary), f"Why: {_safe(rule.why)}", f"Fix: {_safe(rule.fix)}")) + "\n"
+def rule_page(rule: Rule) -> str:
+    """One rule as a page of a manual."""
+    family = _family(rule)
+    title = FAMILIES[family][0] if family in FAMILIES else family
+    parts = [
+        f"# {rule.code}: {rule.name}",
+        f"{_safe(rule.summary)}",
+        f"Family [{title}](../rules.md#{_slug(f'{family}: {title}')}) · {_CONFIDENCE[rule.confidence]}",
+        f"## What happens\n\n{_safe(rule.why)}",
+    ]
+    if rule.bad:
+        parts.append(f"## Bad\n\n````yaml\n{rule.bad.rstrip()}\n````")
+    if rule.good:
+        parts.append(f"## Good\n\n````yaml\n{rule.good.rstrip()}\n````")
+    parts.append(f"## Fix\n\n{_safe(rule.fix)}")
+    if rule.code in MAKERS:
+        parts[-1] += "\n\nWhere only one thing can be meant, `-o json` has it as a JSON Patch of the object."
+    parts.append(
+        f"## Silence it\n\n`# blueprint: ignore {rule.code} reason` at the line, or an entry of `ignore` in "
+        "`blueprint.yaml`: see [checking](../check.md#silencing)."
+    )
+    if rule.sources:
+        parts.append("## Sources\n\n" + "\n".join(f"- {_safe(source)}" for source in rule.sources))
+    return "\n\n".join(parts) + "\n"
+
+
+_CONFIDENCE = {
+    "certain": "**certain**: the real system refuses it, or can never act on it",
+    "likely": "**likely**: it goes wrong in nearly every case",
+    "style": "**style**: it works, and will surprise somebody",
+}
+
+
+def _family(rule: Rule) -> str:
+    return rule.code.rstrip("0123456789")
 
 
 def specs_page() -> str:
@@ -310,11 +347,17 @@ def main() -> int:
     check = parser.parse_args().check
     wanted = pages()
     old = [name for name, text in wanted.items() if not _same(DOCS / name, text)]
+    gone = [path for path in sorted((DOCS / "rules").glob("*.md")) if f"rules/{path.name}" not in wanted]
     for name in old:
         if not check:
+            (DOCS / name).parent.mkdir(exist_ok=True)
             (DOCS / name).write_text(wanted[name], encoding="utf-8")
         print(f"docs/{name} {'is old: run `make docs`' if check else 'is written'}")
-    return 1 if check and old else 0
+    for path in gone:
+        if not check:
+            path.unlink()
+        print(f"docs/rules/{path.name} {'is of no rule: run `make docs`' if check else 'is removed'}")
+    return 1 if check and (old or gone) else 0
 
 
 def _same(path: Path, text: str) -> bool:

@@ -64,9 +64,12 @@ def find(code: str) -> Rule:
 def describe(code: str) -> str:
     """A page about one rule. Raises UsageError for a code that does not exist."""
     rule = find(code)
-    parts = [f"{rule.code} {rule.name} ({rule.confidence})", rule.summary, rule.why, f"fix: {rule.fix}"]
-    parts = [textwrap.fill(part, 100) for part in parts]
-    for title, example in (("bad:", rule.bad), ("good:", rule.good), ("sources:", "\n".join(rule.sources))):
+    words = [f"{rule.code} {rule.name} ({rule.confidence})", rule.summary, rule.why]
+    parts = [textwrap.fill(part, 100) for part in words]
+    for title, example in (("bad:", rule.bad), ("good:", rule.good)):
         if example:
             parts.append(f"{title}\n{textwrap.indent(example.rstrip(), '    ')}")
+    parts.append(textwrap.fill(f"fix: {rule.fix}", 100))
+    if rule.sources:
+        parts.append("sources:\n" + textwrap.indent("\n".join(rule.sources), "    "))
     return "\n\n".join(parts) + "\n"

@@ -26,14 +26,26 @@ def pages() -> dict[str, str]:
     return docs.pages()
 
 
-@pytest.mark.parametrize("name", ["architecture.md", "rules.md", "specs.md"])
+NAMES = ["architecture.md", "rules.md", "specs.md", *(f"rules/{code}.md" for code in rules())]
+
+
+@pytest.mark.parametrize("name", NAMES)
 def test_the_page_is_up_to_date(name: str, pages: dict[str, str]) -> None:
     assert (ROOT / "docs" / name).read_text("utf-8") == pages[name], "run `make docs`"
 
 
-def test_every_rule_has_a_heading_of_its_own(pages: dict[str, str]) -> None:
-    headings = re.findall(r"^### (\w+)$", pages["rules.md"], re.MULTILINE)
-    assert sorted(headings) == sorted(rules())
+def test_every_rule_is_in_the_list_and_has_a_page(pages: dict[str, str]) -> None:
+    listed = re.findall(r"\[(\w+)\]\(rules/(\w+)\.md\)", pages["rules.md"])
+    assert sorted(listed) == sorted((code, code) for code in rules())
+    assert {path.stem for path in (ROOT / "docs" / "rules").iterdir()} == set(rules())
+
+
+def test_a_page_of_a_rule_reads_like_a_manual(pages: dict[str, str]) -> None:
+    for code, rule in rules().items():
+        page = pages[f"rules/{code}.md"]
+        headings = re.findall(r"^## (.*)$", re.sub(r"^````.*?^````", "", page, flags=re.DOTALL | re.MULTILINE), re.M)
+        wanted = ["What happens", *["Bad"] * bool(rule.bad), *["Good"] * bool(rule.good), "Fix", "Silence it"]
+        assert headings == [*wanted, *["Sources"] * bool(rule.sources)]
 
 
 def test_every_kind_and_every_part_of_it_has_a_table(pages: dict[str, str]) -> None:
@@ -107,7 +119,10 @@ def test_an_old_page_is_told(
     for arguments, code in (["--check"], 1), ([], 0), (["--check"], 0):
         monkeypatch.setattr(sys, "argv", ["docs.py", *arguments])
         assert docs.main() == code
-    told, written = capsys.readouterr().out.splitlines()[:3], {path.name for path in tmp_path.iterdir()}
+    told, written = (
+        capsys.readouterr().out.splitlines()[: len(pages)],
+        {path.relative_to(tmp_path).as_posix() for path in tmp_path.rglob("*.md")},
+    )
     assert told == [f"docs/{name} is old: run `make docs`" for name in pages]
     assert written == set(pages)
 
