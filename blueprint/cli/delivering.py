@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from blueprint.cli.app import Format, Output, app, write_as, write_json, write_text
+from blueprint.cli.app import Format, Output, app, path_of, text_or_json, write_document, write_json
 from blueprint.errors import UsageError
 from blueprint.finding import Finding, Report
 from blueprint.report import Totals
@@ -23,7 +23,9 @@ if TYPE_CHECKING:
     from blueprint.review import Review
     from blueprint.spec import Platform
 
-_Platform = Annotated[Path, typer.Argument(help="The platform: a folder with clusters/ apps/ policies/ argocd/.")]
+_Platform = Annotated[
+    Path, typer.Argument(parser=path_of, help="The platform: a folder with clusters/ apps/ policies/ argocd/.")
+]
 _Remote = Annotated[
     str,
     typer.Option(
@@ -50,7 +52,13 @@ _Api = Annotated[str, typer.Option("--forge-api", metavar="URL", help="Address o
 def commit(
     path: _Platform = Path(),
     tree: Annotated[
-        Path | None, typer.Option("--tree", help="Take this rendered tree, signatures too [default: render now].")
+        Path | None,
+        typer.Option(
+            "--tree",
+            metavar="FOLDER",
+            parser=path_of,
+            help="Take this rendered tree, signatures too [default: render now].",
+        ),
     ] = None,
     cluster: Annotated[
         list[str] | None, typer.Option("--cluster", help="Only this cluster; may be given several times.")
@@ -74,6 +82,7 @@ def commit(
     from blueprint.deliver.remote import Remote
     from blueprint.deliver.stages import named, route
 
+    text_or_json(output, "a delivery")
     platform = _platform(path)
     specs = specs_at(path)
     if specs.changed and not dirty:
@@ -112,7 +121,10 @@ def promote(
     environment: Annotated[
         list[str], typer.Argument(metavar="ENV...", help="Clusters, or environments such as production.")
     ],
-    path: Annotated[Path, typer.Option("--platform", help="The platform, for its order of promotion.")] = Path(),
+    path: Annotated[
+        Path,
+        typer.Option("--platform", metavar="FOLDER", parser=path_of, help="The platform, for its order of promotion."),
+    ] = Path(),
     back: Annotated[bool, typer.Option("--back", help="Go back to what ran before, in one commit.")] = False,
     to: Annotated[
         str, typer.Option("--to", metavar="RELEASE", help="Take this release, by 7 or more digits of its name.")
@@ -138,6 +150,7 @@ def promote(
 
     if back and to:
         raise UsageError("--back and --to exclude each other")
+    text_or_json(output, "a promotion")
     platform = _platform(path)
     way = route(platform, address=_address(path, remote), branch=branch)
     with Remote.open(way.address, borrowed(path)) as place:
@@ -233,26 +246,26 @@ def _proposed(outcome: Outcome, remote: Remote, kind: str, api: str) -> Outcome:
 def _tell(outcomes: Sequence[Outcome], output: Output) -> None:
     """Say what became of every branch; exit 1 where findings forbade one."""
     from blueprint.deliver import Status
-    from blueprint.report import json
 
     if output is Output.JSON:
-        print(json.dump({"schema": 1, "deliveries": [_document(outcome) for outcome in outcomes]}), end="")
+        write_document({"schema": 1, "deliveries": [_document(outcome) for outcome in outcomes]})
     else:
         report = Report.of(finding for outcome in outcomes for finding in outcome.findings if finding.fails)
         if report.findings:
             _findings(report, output)
         for outcome in outcomes:
-            print(_row(outcome), file=sys.stdout if output is Output.TEXT else sys.stderr)
+            print(_row(outcome))
     raise typer.Exit(1 if any(outcome.status is Status.REFUSED for outcome in outcomes) else 0)
 
 
 def _findings(report: Report, output: Output) -> None:
-    if output is Output.TEXT:
-        write_text(report, Totals(), 0.0)
-    elif output is Output.JSON:
+    from blueprint.report import text
+
+    if output is Output.JSON:
         write_json(report, Totals())
     else:
-        write_as(output, report, Totals())
+        width = shutil.get_terminal_size((100, 24)).columns
+        print(text.text(report, width=width, colour=text.wants_colour(sys.stdout, os.environ)))
 
 
 def _row(outcome: Outcome) -> str:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from blueprint.cli.app import app, write_document
+from blueprint.cli.app import app, path_of, write_document
 from blueprint.errors import UsageError
 
 if TYPE_CHECKING:
@@ -56,7 +56,9 @@ def graph(
     form: Annotated[Form, typer.Option("-o", "--output", metavar="FORM", help=f"{', '.join(Form)}.")] = Form.HTML,
     out: Annotated[
         Path | None,
-        typer.Option("--out", metavar="FILE", help="Write here [default: the output]; a folder for several."),
+        typer.Option(
+            "--out", metavar="FILE", parser=path_of, help="Write here [default: the output]; a folder for several."
+        ),
     ] = None,
 ) -> None:
     """Draw quotas, waves, networks, and an application's way to its pods."""
@@ -65,7 +67,7 @@ def graph(
     kinds = tuple(of or (() if application else KINDS))
     if unknown := [kind for kind in kinds if kind not in KINDS]:
         raise UsageError(f"there is no picture of {unknown[0]}", hint=f"pictures: {', '.join(KINDS)}; or --app NAME")
-    with _objects(paths or ["."]) as (reading, written):
+    with _objects([str(path_of(path)) for path in paths or ["."]]) as (reading, written):
         every = drawn(reading, kinds, only=cluster or (), applications=application or (), written=written)
     _write(every, form, out)
 
@@ -73,13 +75,14 @@ def graph(
 @app.command()
 def handbook(
     path: Annotated[
-        Path, typer.Argument(help="The platform: a folder with clusters/ apps/ policies/ argocd/.")
+        Path, typer.Argument(parser=path_of, help="The platform: a folder with clusters/ apps/ policies/ argocd/.")
     ] = Path(),
     form: Annotated[
         Manual, typer.Option("-o", "--output", metavar="FORM", help=f"{', '.join(Manual)}.")
     ] = Manual.MARKDOWN,
     out: Annotated[
-        Path | None, typer.Option("--out", metavar="FOLDER", help="Write handbook.md and handbook.html there.")
+        Path | None,
+        typer.Option("--out", metavar="FOLDER", parser=path_of, help="Write handbook.md and handbook.html there."),
     ] = None,
 ) -> None:
     """Write the platform's handbook: promises, quotas, risks and task cards."""
