@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 from blueprint.attest.bundle import MEDIA_TYPE, ByIdentity, ByKey, Proof, Prover, pae
 from blueprint.attest.filelist import SUFFIX, Listing, canonical
 from blueprint.attest.refusal import Refused, said
-from blueprint.attest.statement import PAYLOAD_TYPE, RENDER, Rendered, provenance_statement, render_statement
+from blueprint.attest.statement import HIGHEST, PAYLOAD_TYPE, RENDER, Rendered, provenance_statement, render_statement
 from blueprint.attest.trust import Identity, key_hint
 from blueprint.errors import BlueprintError, EnvironmentLacks, UsageError
 from blueprint.finding import Finding
@@ -202,8 +202,9 @@ def _before(listing: Listing) -> tuple[int, str]:
     try:
         envelope = json.loads(listing.bundles[RENDER_BUNDLE])["dsseEnvelope"]
         statement = json.loads(base64.b64decode(envelope["payload"]))
-        if statement["predicateType"] == RENDER:
-            return int(statement["predicate"]["sequence"]), str(statement["subject"][0]["digest"]["sha256"])
+        sequence = int(statement["predicate"]["sequence"])
+        if statement["predicateType"] == RENDER and 0 < sequence < HIGHEST:
+            return sequence, str(statement["subject"][0]["digest"]["sha256"])
     except (KeyError, ValueError, TypeError, IndexError):
         pass
     return 0, ""

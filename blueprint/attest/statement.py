@@ -28,6 +28,8 @@ PROVENANCE: Final = "https://slsa.dev/provenance/v1"
 BUILD_TYPE: Final = "https://platform.blueprint/build/render/v1"
 SUBJECT: Final = "rendered-tree"
 SCHEMA: Final = 1
+HIGHEST: Final = 2**53 - 1
+"""The highest sequence: every reader of JSON has whole numbers up to there."""
 
 _HEX: Final = re.compile(r"[0-9a-f]{64}")
 _COLUMNS: Final = frozenset(Row._fields)
@@ -138,7 +140,7 @@ def read_rendered(payload: bytes, payload_type: str) -> Rendered:
             "previous": str(previous),
             "clusters": dict(clusters),
             "files": list(files),
-        } if schema == SCHEMA and sequence >= 1 and type(sequence) is int:
+        } if schema == SCHEMA and type(sequence) is int and 1 <= sequence <= HIGHEST:
             rendered = Rendered(_rows(files), _made(clusters), sequence, previous)
         case {"schema": schema} if schema != SCHEMA:
             raise Refused("SIG108", f"the list has schema {schema!r}; this blueprint knows {SCHEMA}")

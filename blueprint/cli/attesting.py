@@ -56,7 +56,13 @@ def sign(
     rev: Rev_ = None,
     sequence: Annotated[
         int | None,
-        typer.Option("--sequence", min=1, help="Number of this signature [default: one more than the last]."),
+        typer.Option(
+            "--sequence",
+            metavar="N",
+            min=1,
+            max=2**53 - 1,
+            help="Number of this signature [default: one more than the last].",
+        ),
     ] = None,
     trust_config: Config_ = None,
     identity_token: Token_ = None,

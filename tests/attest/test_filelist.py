@@ -1,0 +1,172 @@
+"""The canonical list: one spelling, closed, and the same from the disk as from a commit."""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import subprocess
+from pathlib import Path
+
+import orjson
+import pytest
+import rfc8785
+from hypothesis import given
+from hypothesis import strategies as st
+
+from blueprint.attest.attributes import changing
+from blueprint.attest.filelist import EXECUTABLE, PLAIN, Row, as_dicts, canonical, digest, of_commit, of_folder, top_of
+from blueprint.attest.refusal import Refused
+from blueprint.attest.sign import RENDER_BUNDLE, to_sign
+from blueprint.attest.statement import PAYLOAD_TYPE, Rendered, read_rendered, render_statement
+from blueprint.errors import UsageError
+from tests.attest.world import MADE, write_tree
+
+rows = st.lists(
+    st.builds(
+        Row,
+        st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=40),
+        st.binary(min_size=32, max_size=32).map(bytes.hex),
+        st.integers(0, 2**53 - 1),
+        st.sampled_from([PLAIN, EXECUTABLE]),
+    ),
+    max_size=8,
+    unique_by=lambda row: row.path,
+)
+
+
+@given(rows)
+def test_our_spelling_is_that_of_rfc_8785(found: list[Row]) -> None:
+    assert canonical(as_dicts(found)) == rfc8785.dumps(as_dicts(found))
+
+
+@given(rows, st.integers(1, 2**53 - 1))
+def test_statements_come_back_as_they_were(found: list[Row], sequence: int) -> None:
+    rendered = Rendered(tuple(found), {"prod-a": MADE}, sequence)
+    again = read_rendered(render_statement(rendered), PAYLOAD_TYPE)
+    assert again == rendered
+    assert again.digest == digest(found)
+
+
+@given(rows.filter(bool), st.data())
+def test_any_other_list_has_another_digest(found: list[Row], data: st.DataObject) -> None:
+    position = data.draw(st.integers(0, len(found) - 1))
+    row = found[position]
+    for other in (
+        row._replace(path=row.path + "x"),
+        row._replace(sha256="0" * 64 if row.sha256 != "0" * 64 else "1" * 64),
+        row._replace(size=row.size + 1),
+        row._replace(mode=EXECUTABLE if row.mode == PLAIN else PLAIN),
+    ):
+        assert digest([*found[:position], other, *found[position + 1 :]]) != digest(found)
+    assert digest(found[:position] + found[position + 1 :]) != digest(found)
+
+
+@given(
+    st.recursive(st.none() | st.booleans() | st.integers(-5, 5) | st.text(max_size=5), lambda inner: st.lists(inner))
+)
+def test_payloads_of_any_shape_are_refused_not_raised(value: object) -> None:
+    for payload in (orjson.dumps(value), orjson.dumps({"_type": value, "subject": value, "predicate": value})):
+        with pytest.raises(Refused):
+            read_rendered(payload, PAYLOAD_TYPE)
+
+
+def test_rows_are_sorted_by_their_bytes(tmp_path: Path) -> None:
+    for name in ("b", "a-b", "a/b", "aé", "az", "a.b"):
+        path = tmp_path / f"{name}.yaml"
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(name)
+    paths = [row.path for row in of_folder(tmp_path).rows]
+    assert paths == sorted(paths, key=str.encode)
+    assert len(paths) == 6
+
+
+def test_the_mode_is_what_git_keeps(tmp_path: Path) -> None:
+    for mode in (0o644, 0o664, 0o600, 0o755, 0o700, 0o744):
+        file = tmp_path / f"{mode:o}"
+        file.write_text("x")
+        file.chmod(mode)
+    modes = {row.path: row.mode for row in of_folder(tmp_path).rows}
+    assert modes == {
+        "644": PLAIN,
+        "664": PLAIN,
+        "600": PLAIN,
+        "755": EXECUTABLE,
+        "700": EXECUTABLE,
+        "744": EXECUTABLE,
+    }
+
+
+def test_a_folder_that_is_none(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("x")
+    (tmp_path / "link").symlink_to(tmp_path)
+    for name in ("file", "link", "nowhere"):
+        with pytest.raises(UsageError):
+            of_folder(tmp_path / name)
+
+
+def test_commits_of_repositories_that_try_to_mislead(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Replacements, grafts and settings of the repository do not change what is read."""
+    monkeypatch.setenv("GIT_CONFIG_GLOBAL", os.devnull)
+
+    def git(*arguments: str, given: str = "") -> str:
+        who = ["-c", "user.name=x", "-c", "user.email=x@example.com"]
+        done = subprocess.run(
+            ["git", *who, *arguments], cwd=tmp_path, input=given, capture_output=True, text=True, check=True
+        )
+        return done.stdout.strip()
+
+    git("init", "-q", "-b", "main")
+    (tmp_path / "rendered").mkdir()
+    write_tree(tmp_path / "rendered")
+    git("add", "rendered")
+    git("commit", "-q", "-m", "x")
+    before = of_commit(tmp_path, "HEAD", "rendered")
+    blob = git("rev-parse", "HEAD:rendered/blueprint.lock")
+    other = git("hash-object", "-w", "--stdin", given="something else\n")
+    git("replace", blob, other)
+    assert git("cat-file", "-p", blob) == "something else"
+    assert of_commit(tmp_path, "HEAD", "rendered").rows == before.rows
+    assert top_of(tmp_path / "rendered") == tmp_path
+
+
+@pytest.mark.parametrize(
+    ("text", "changed"),
+    [
+        ("* -text\n", False),
+        ("* !text !eol\n", False),
+        ("*.yaml text\n", True),
+        ("*.yaml text=auto\n", True),
+        ("*.yaml eol=lf\n", True),
+        ("*.png filter=lfs\n", False),
+        ("*.yaml filter=lfs diff=lfs\n", True),
+        ("/prod/** filter=lfs\n", True),
+        ("[attr]lfs filter=lfs\n", True),
+        ('"a b.yaml" ident\n', True),
+        ("# *.yaml text\n", False),
+        ("*.yaml diff=yaml linguist-generated\n", False),
+        ("*.yaml working-tree-encoding=UTF-16\n", True),
+        ("", False),
+    ],
+)
+def test_attributes(text: str, changed: bool) -> None:
+    assert bool(list(changing([text.encode()], ["prod/a.yaml"]))) is changed
+
+
+def test_a_nearer_file_settles_line_ends_and_nothing_else() -> None:
+    above, nearer = b"* text=auto\n* filter=x\n", b"* -text\n"
+    assert list(changing([b"* text=auto eol=crlf\n"], ["a"], [nearer])) == []
+    assert list(changing([above], ["a"], [nearer])) == ["* filter=x"]
+
+
+@pytest.mark.parametrize("sequence", [0, -1, 2**53 - 1, 2**64, 10**400, "x", None, 1.5])
+def test_a_poisoned_sequence_is_not_counted_on(tmp_path: Path, sequence: object) -> None:
+    write_tree(tmp_path)
+    statement = json.loads(render_statement(Rendered((), {}, 1)))
+    statement["predicate"]["sequence"] = sequence
+    payload = base64.b64encode(json.dumps(statement).encode()).decode()
+    (tmp_path / ".attestations").mkdir()
+    (tmp_path / ".attestations" / RENDER_BUNDLE).write_text(json.dumps({"dsseEnvelope": {"payload": payload}}))
+    what, findings = to_sign(of_folder(tmp_path))
+    assert what is not None, findings
+    assert what.sequence in (1, 2)
