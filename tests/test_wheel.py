@@ -65,3 +65,11 @@ def test_an_example_renders_from_the_wheel_alone(example: str, installed: Path, 
 def test_types_and_licence_are_in_it(installed: Path) -> None:
     assert (installed / "blueprint/py.typed").exists()
     assert list(installed.glob("*.dist-info/licenses/LICENSE"))
+
+
+def test_examples_and_pipelines_are_in_it(installed: Path, tmp_path: Path) -> None:
+    for pipeline, file in (("github", ".github/workflows/platform.yml"), ("gitlab", ".gitlab-ci.yml")):
+        started = run(installed, tmp_path, "new", pipeline, "--example", "fleet", "--ci", pipeline)
+        assert started.returncode == 0, started.stderr
+        assert (tmp_path / pipeline / file).is_file()
+        assert (tmp_path / pipeline / "clusters/eu-west.yaml").is_file()
