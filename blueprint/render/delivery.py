@@ -85,6 +85,17 @@ def bootstrap_objects(site: Site) -> Iterator[Manifest]:
     )
     if not has_own_argocd(site):
         yield argocd_cm(site)
+    if spec.flux:
+        yield _render(
+            site,
+            "GitRepository",
+            name=name("GitRepository", spec.project),
+            namespace=spec.flux.namespace,
+            labels=MANAGED_BY,
+            repository=spec.repository.url,
+            revision=spec.repository.branch(site.name, site.cluster.spec.environment),
+            secret=spec.flux.secret,
+        )
 
 
 def argocd_cm(site: Site) -> Manifest:

@@ -38,6 +38,15 @@ class Repository(Model):
         return self.revision.replace("{cluster}", cluster).replace("{environment}", environment)
 
 
+class FluxSource(Model):
+    """For clusters of Flux: a source that takes no commit without a signature."""
+
+    secret: Name
+    """Secret with the public keys (PGP) of those who may sign commits."""
+    namespace: Name = "flux-system"
+    """Namespace of Flux."""
+
+
 class DeliverySpec(Model):
     """The body of a Delivery."""
 
@@ -56,6 +65,8 @@ class DeliverySpec(Model):
     """Ids of GnuPG keys that sign every commit; with any, Argo CD (3.5 or newer) takes no commit without one."""
     plugin: Name | None = None
     """Argo CD plugin that emits manifests only from a verified tree (docs/signing.md); plain folders without it."""
+    flux: FluxSource | None = None
+    """Renders a GitRepository for Flux that verifies commits, in `bootstrap/`."""
     signers: tuple[Identity, ...] = ()
     """Identities that may sign the tree. Recorded: verifiers are told outside of the tree, which is what they judge."""
 

@@ -90,6 +90,7 @@ metadata: {name: delivery}
 spec:
   repository: {url: https://git.example.com/platform/gitops.git}
   plugin: blueprint-verified
+  flux: {secret: committers}
   signingKeys: [0123456789ABCDEF, FEDCBA98765432100123456789ABCDEFFEDCBA98]
 """
 
@@ -103,6 +104,14 @@ def test_signed_commits_are_asked_for_in_every_project(tmp_path: Path) -> None:
         assert policy["repos"] == [{"url": "*"}]
         assert policy["gpg"] == {"mode": "strict", "keys": ["0123456789ABCDEF", "89ABCDEFFEDCBA98"]}
     assert "sourceIntegrity" not in world(tmp_path / "plain").get("AppProject", "ai-platform")["spec"]
+
+
+def test_flux_gets_a_source_that_verifies(tmp_path: Path) -> None:
+    rendered = World(tmp_path, cluster(f"[{PLAIN}]"), team(QUOTA), job(pool="gpu"), delivery=SIGNED)
+    source = rendered.get("GitRepository", "ai-platform")
+    assert source["metadata"]["namespace"] == "flux-system"
+    assert source["spec"]["verify"] == {"mode": "HEAD", "secretRef": {"name": "committers"}}
+    assert "GitRepository" not in {file.manifest.kind for file in world(tmp_path / "plain").cluster.files}
 
 
 def test_a_plugin_takes_the_place_of_plain_folders(tmp_path: Path) -> None:
