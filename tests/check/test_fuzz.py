@@ -17,10 +17,11 @@ import pytest
 
 from blueprint.catalog.rules import rules
 from blueprint.catalog.schemas import SchemaPack
-from blueprint.check import validate
+from blueprint.check import tree_rules, validate
 from blueprint.check.documents import MAX_EXACT, load_yaml
 from blueprint.check.locate import located
 from blueprint.check.parse import Reading, read_bytes
+from blueprint.check.patches import patched
 from blueprint.check.read import read
 from blueprint.check.scalars import Unreadable
 from blueprint.check.silence import silenced
@@ -55,11 +56,13 @@ TOKENS = [
 
 def corpus() -> list[bytes]:
     """Files of every sort that the repository has."""
-    folders = ("tests/bad/manifests", "tests/bad/specs", "apps", "clusters", "policies", ".github")
+    folders = ("tests/bad/manifests", "tests/bad/specs", "tests/cases", "apps", "clusters", "policies", "actions")
     files = [path for folder in folders for path in sorted((ROOT / folder).rglob("*.y*ml"))]
+    files += [ROOT / ".pre-commit-hooks.yaml"]
     golden = sorted((ROOT / "tests" / "golden").rglob("*.yaml"))
     files += golden[:: max(len(golden) // 60, 1)]
-    return [TEMPLATE.encode(), *(path.read_bytes() for path in files)]
+    shown = [rule.bad.encode() for rule in rules().values() if rule.bad]
+    return [TEMPLATE.encode(), *shown, *(path.read_bytes() for path in files)]
 
 
 def mutated(data: bytes, other: bytes, chance: random.Random) -> bytes:
@@ -109,8 +112,9 @@ def test_mutated_and_random_files_end_in_findings(seed: int) -> None:
     for name, data in inputs(seed, BATCH):
         texts[name] = data.decode("utf-8", "replace")
         read_bytes(data, name, reading)
-    outcome = validate([*reading.manifests, *reading.aside], PACK)
-    findings, _ = silenced(located([*reading.findings, *outcome.findings], texts), texts, texts.get)
+    manifests = [*reading.manifests, *reading.aside]
+    judged = patched(validate(manifests, PACK, tree_rules=tree_rules()).findings, manifests)
+    findings, _ = silenced(located([*reading.findings, *judged], texts), texts, texts.get)
     report = Report.of(findings)
     assert {finding.code for finding in report.findings} <= rules().keys()
     assert reading.counts.files == BATCH
