@@ -1,4 +1,4 @@
-"""Verbs that say what a change means: `review`."""
+"""Verbs that say what a change means and where a line comes from: `review` and `why`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from blueprint.cli.app import app
+from blueprint.cli.app import Format, Output, app
 from blueprint.errors import UsageError
 
 if TYPE_CHECKING:
@@ -54,6 +54,28 @@ def review(
     found = compare(base, head, findings=not no_findings)
     _write(found, limit, output, all_rows, base, head)
     raise typer.Exit(1 if found.fails(limit) else 0)
+
+
+@app.command()
+def why(
+    place: Annotated[str, typer.Argument(metavar="FILE:LINE", help="A line of a spec, or of a rendered file.")],
+    everywhere: Annotated[
+        bool, typer.Option("--everywhere", help="Look into every spec for what a rendered line depends on.")
+    ] = False,
+    output: Format = Output.TEXT,
+) -> None:
+    """Show the rendered lines that a line of a spec decides, or the lines of specs that a rendered line comes from."""
+    from blueprint.report import json
+    from blueprint.review import reasons
+    from blueprint.review.why import why as explain
+
+    if output not in (Output.TEXT, Output.JSON):
+        raise UsageError(f"an answer cannot be written as {output}", hint="use -o text or -o json")
+    found = explain(place, everywhere=everywhere)
+    if output is Output.JSON:
+        print(json.dump(reasons.document(found)), end="")
+    else:
+        print(reasons.text(found), end="")
 
 
 def _limit(name: str) -> Risk | None:

@@ -39,7 +39,7 @@ _WORDS = (
     *(b"NodePool", b"controller_manager_config"),
 )
 """One of these stands in every file that decides."""
-_JOBS = (b"kueue.x-k8s.io/queue-name", b"ScaledObject", b"HorizontalPodAutoscaler")
+_JOBS = (b"kueue.x-k8s.io/queue-name", b"queueName", b"ScaledObject", b"HorizontalPodAutoscaler")
 """One of these stands in every file with a job that is queued, or with its scaler."""
 
 _MOST_JOBS = 400
@@ -120,7 +120,9 @@ def _decides(pair: Pair) -> bool:
 
 
 def _queue(manifest: Manifest) -> str:
-    """The queue that a job, or the template of its pods, names."""
+    """The queue that a job, or the template of its pods, names; a Workload says it itself."""
+    if kind_name(manifest.ref) == f"Workload.{GROUP}":
+        return text(mapping(manifest.body.get("spec")).get("queueName"))
     template = mapping(mapping(manifest.body.get("spec")).get("template"))
     for holder in (manifest.body, template):
         name = mapping(mapping(holder.get("metadata")).get("labels")).get(QUEUE_LABEL)
