@@ -15,6 +15,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from blueprint.check import helm, kustomize
+from blueprint.check.expectations import expected
 from blueprint.check.globs import glob
 from blueprint.check.kustomization import FILES as KUSTOMIZATIONS
 from blueprint.check.parse import MAX_FILE, Counts, Reading, read_bytes
@@ -69,6 +70,13 @@ def read(
             else:
                 files[name] = files.get(name, False) or asked_for
     taken, drafts = _built(list(files), base, reading) if build else (set(), set())
+    taken |= (parts := expected([name for name in files if name not in taken], base))
+    if parts:
+        many = f"{len(parts)} files say" if len(parts) > 1 else "1 file says"
+        message = (
+            f"not read: {many} what a test expects or changes, and {'are' if len(parts) > 1 else 'is'} not applied"
+        )
+        reading.findings.append(Finding("YML303", message, Source(min(parts)), Severity.NOTE, Confidence.STYLE))
     wanted = [
         (name, files[name]) for name in sorted(files) if files[name] or (name not in taken and name.endswith(SUFFIXES))
     ]
