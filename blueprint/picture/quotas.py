@@ -4,6 +4,7 @@ in the racks. One row a queue, one column a kind of accelerator, so that 3 queue
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -17,8 +18,8 @@ from blueprint.picture.scene import MARGIN, Scene
 _PLAIN = ("cpu", "memory", "pods", "ephemeral-storage")
 _NAME, _COLUMN, _ROW, _BAR = 250.0, 142.0, 25.0, 62.0
 _HEAD = 74.0
-_REPEAT = 36
-"""Rows after which the head is drawn again: about a screen."""
+_REPEAT, _AT_MOST = 30, 45
+"""Rows after which the head is drawn again, before the next root or in any case: about a screen."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,14 +87,20 @@ def rows(roots: Sequence[QuotaNode], keys: Sequence[FlavorResource]) -> Iterator
             kept = max(0, own - lending) if each.queue and lending is not None else 0
             cells.append((own, kept, could))
         yield Row(each.name, depth, each.queue, not each.active, tuple(cells))
-        below = sorted(each.children, key=lambda child: (child.queue, child.name), reverse=True)
+        below = sorted(each.children, key=_place, reverse=True)
         pending += [(child, depth + 1) for child in below]
+
+
+def _place(each: QuotaNode) -> tuple[bool, list[tuple[int, str]]]:
+    """Cohorts before queues, by name; numbers in names count as numbers."""
+    parts = re.findall(r"([0-9]{1,18})|([^0-9]+|[0-9]+)", each.name)
+    return each.queue, [(int(number) if number else -1, text) for number, text in parts]
 
 
 def picture(world: World, name: str = "quota", where: str = "") -> Picture:
     """The picture of a cluster's quotas; `where` is the cluster's name."""
     state = idle(world)
-    roots = sorted((each for each in state.nodes.values() if each.parent is None), key=lambda n: (n.queue, n.name))
+    roots = sorted((each for each in state.nodes.values() if each.parent is None), key=_place)
     found = columns(world, roots)
     lines = list(rows(roots, [column.key for column in found]))
     queues = sum(line.queue for line in lines)
@@ -126,9 +133,11 @@ def _draw(scene: Scene, found: Sequence[Column], lines: Sequence[Row]) -> Scene:
     y += 26
     most = {column.key: _most(column, number, lines) for number, column in enumerate(found)}
     wide = _NAME + _COLUMN * len(found)
-    for number, line in enumerate(lines):
-        if number % _REPEAT == 0:
-            y = _head(scene, y, found)
+    since = _AT_MOST
+    for line in lines:
+        if since >= _AT_MOST or (since >= _REPEAT and line.depth == 0):
+            y, since = _head(scene, y, found), 0
+        since += 1
         if line.depth == 0 and not line.queue:
             scene.box(MARGIN - 6, y, wide + 6, _ROW, "panel", radius=0)
         _row(scene, y, line, found, most)
@@ -186,7 +195,8 @@ def _row(scene: Scene, y: float, line: Row, found: Sequence[Column], most: dict[
         scene.box(at, y + 6, _BAR, _ROW - 13, "faint", radius=2)
         width = _BAR * own / full
         if could:
-            scene.box(at + width, y + 6, _BAR * could / full, _ROW - 13, "loan", radius=2, tip=tip)
+            gap = 1.5 if own else 0.0  # so that the two are told apart without colours, too
+            scene.box(at + width + gap, y + 6, max(_BAR * could / full - gap, 1), _ROW - 13, "loan", radius=2, tip=tip)
         if own:
             scene.box(at, y + 6, width, _ROW - 13, "own", radius=2, tip=tip)
         if kept:
