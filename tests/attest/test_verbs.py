@@ -228,3 +228,20 @@ def test_images_are_locked_and_checked(shell: Shell, repository: Path) -> None:
             assert "SIG40" in shell.run("images", "check", "tree", code=code) or code == 0
         (shell.folder / "tree/gate.json").unlink()
         assert "no image gate" in shell.run("images", "check", "tree", code=2)
+
+
+def test_verifying_needs_no_network(shell: Shell) -> None:
+    """In a network namespace without any interface."""
+    apart = ["unshare", "--map-root-user", "--net"]
+    if shutil.which("unshare") is None or subprocess.run([*apart, "true"], check=False, capture_output=True).returncode:
+        pytest.skip("no network namespaces here")
+    shell.sign()
+    command = [*apart, sys.executable, "-m", "blueprint", "verify", "platform/rendered", *shell.who, "--max-age", "1h"]
+    done = subprocess.run(command, cwd=shell.folder, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_the_command_line_starts_without_sigstore() -> None:
+    """It takes 0.4 s to import, which only its own verbs may cost."""
+    code = "import sys, blueprint.cli; sys.exit(bool({'sigstore', 'cryptography', 'urllib3'} & set(sys.modules)))"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
