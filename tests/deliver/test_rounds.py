@@ -1,4 +1,6 @@
-"""A hundred deliveries under bad luck: kills, other people who push, hooks that fail, remotes that take nothing."""
+"""A hundred deliveries under bad luck: kills, other people who push, hooks that fail, remotes that take nothing, and
+clones in every state that people leave them in.
+"""
 
 import os
 import random
@@ -7,7 +9,8 @@ import time
 
 import pytest
 
-from blueprint.deliver import Order, Remote, deliver
+from blueprint.deliver import Order, Remote, deliver, specs_at
+from blueprint.deliver.git import borrowed
 from blueprint.deliver.message import trailers
 from blueprint.errors import EnvironmentLacks
 from blueprint.tree.lock import NAME, digest, parse
@@ -28,7 +31,30 @@ def quiet(monkeypatch, tmp_path):
     return bare(tmp_path)
 
 
-def start(remote, wanted):
+@pytest.fixture
+def platforms(tmp_path, quiet):
+    """Clones in which people work: clean, with changes that are not committed, off any branch, and a shallow one."""
+    git(tmp_path, "init", "--quiet", "--initial-branch=main", "clean")
+    (tmp_path / "clean/apps").mkdir()
+    for text in ("one", "two"):
+        (tmp_path / "clean/apps/team.yaml").write_text(text)
+        git(tmp_path / "clean", "add", ".")
+        git(tmp_path / "clean", "commit", "--quiet", "-m", text)
+    for name, options in (("dirty", []), ("detached", []), ("shallow", ["--depth=1"])):
+        git(tmp_path, "clone", "--quiet", *options, f"file://{tmp_path}/clean", name)
+    (tmp_path / "dirty/apps/team.yaml").write_text("not committed")
+    (tmp_path / "dirty/apps/new.yaml").write_text("untracked")
+    git(tmp_path / "dirty", "rm", "--quiet", "--cached", "apps/team.yaml")
+    git(tmp_path / "detached", "checkout", "--quiet", "--detach")
+    return [tmp_path / name for name in ("clean", "dirty", "detached", "shallow")]
+
+
+def untouched(platform):
+    """Every byte of a clone, its index and references among them."""
+    return {path: path.read_bytes() for path in sorted(platform.rglob("*")) if path.is_file()}
+
+
+def start(remote, wanted, platform):
     """Deliver in a process of its own, with its own group so that a kill takes git too."""
     child = os.fork()
     if child:
@@ -36,8 +62,8 @@ def start(remote, wanted):
     os.setsid()
     code = 1
     try:
-        with Remote.open(str(remote)) as place:
-            deliver(place, Order(wanted, "main", PATH, keep=wanted))
+        with Remote.open(str(remote), borrowed(platform)) as place:
+            deliver(place, Order(wanted, "main", PATH, keep=wanted, specs=specs_at(platform)))
         code = 0
     except EnvironmentLacks:
         code = 3
@@ -71,9 +97,9 @@ def look(remote):
 
 
 @pytest.mark.conformance  # with real git, real kills; too slow for every save of a file
-def test_a_hundred_rounds(quiet):
+def test_a_hundred_rounds(quiet, platforms):
     remote, chance = quiet, random.Random(20261201)
-    edits, arrived = [], 0
+    edits, arrived, before_all = [], 0, [untouched(platform) for platform in platforms]
     hook = remote / "hooks/pre-receive"
     for number in range(ROUNDS):
         luck = chance.choice(["calm", "kill", "kill", "pushers", "rival", "hook", "read-only", "kill and pushers"])
@@ -85,9 +111,10 @@ def test_a_hundred_rounds(quiet):
             hook.write_text("#!/bin/sh\ncat >/dev/null; kill -9 $PPID\n")  # the remote dies in the middle of its work
             hook.chmod(0o755)
         before = git(remote, "rev-parse", "--verify", "--quiet", "main", fine=False)
-        children = [start(remote, wanted)]
+        platform = platforms[number % len(platforms)]
+        children = [start(remote, wanted, platform)]
         if luck == "rival":
-            children.append(start(remote, both(f"rival-{number}")))
+            children.append(start(remote, both(f"rival-{number}"), platform))
         if "pushers" in luck:
             for turn in range(chance.randrange(1, 4)):
                 time.sleep(chance.random() * 0.05)
@@ -114,6 +141,7 @@ def test_a_hundred_rounds(quiet):
             assert codes == [3]
             assert git(remote, "rev-parse", "--verify", "--quiet", "main", fine=False) == before
         arrived += runs in mine
+    assert [untouched(platform) for platform in platforms] == before_all
     assert set(edits) <= set(files_at(remote))
     assert arrived > ROUNDS // 4
     texts = git(remote, "log", "-z", "--format=%B", "main").split("\0")
