@@ -118,8 +118,8 @@ def render_platform(
     known = {document.model.metadata.name: document for document in loaded.platform.clusters}
     for cluster in clusters:
         if cluster not in known:
-            raise UsageError(f"no cluster is called {cluster}", hint=f"clusters here: {', '.join(sorted(known))}")
-    chosen = [known[cluster] for cluster in sorted(clusters or known)]
+            raise UsageError(f"no cluster is called {cluster!r}", hint=f"clusters here: {', '.join(sorted(known))}")
+    chosen = [known[cluster] for cluster in sorted(set(clusters) or known)]
     large = specs.documents * len(chosen) > _MANY
     parts = each(lambda document: _part(loaded.platform, document, templates, pack), chosen, together=large)
     # A template that failed for one cluster would fail for the others, too: it is told once.

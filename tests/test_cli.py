@@ -140,6 +140,24 @@ def test_an_unknown_cluster_is_named(platform: Path) -> None:
     assert "lab" in wrong.stderr
 
 
+def test_a_cluster_that_is_named_twice_is_rendered_once(platform: Path) -> None:
+    done = blueprint("render", "--cluster", "lab", "--cluster", "lab", "-o", "json", cwd=platform)
+    assert done.returncode == 0
+    rows = [(row["cluster"], row["name"]) for row in json.loads(done.stdout)["applications"]]
+    assert len(rows) == len(set(rows))
+
+
+def test_another_platform_does_not_take_over_a_tree(platform: Path, tmp_path: Path) -> None:
+    assert blueprint("render", platform, "--out", tmp_path / "tree", cwd=tmp_path).returncode == 0
+    copy_example("minimal", tmp_path / "other")
+    for file in (tmp_path / "other").rglob("*.yaml"):
+        file.write_text(file.read_text().replace("lab", "sea"))
+    taken = blueprint("render", "other", "--out", "tree", cwd=tmp_path)
+    assert taken.returncode == 1
+    assert "it holds lab, and all of it would be removed" in taken.stdout
+    assert (tmp_path / "tree/lab/access").is_dir()
+
+
 def test_json_is_one_document(platform: Path) -> None:
     rendered = blueprint("render", "-o", "json", cwd=platform)
     document = json.loads(rendered.stdout)

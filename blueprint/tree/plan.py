@@ -59,8 +59,8 @@ def plan(
 
     `made` names the rendered clusters. With `partial` the files and lock rows of every other cluster stay; without it
     they are pruned. `overwrite` turns hand edits, foreign files at rendered paths and (unless `partial`) an unusable
-    lock from errors into warnings. Raises UsageError where `root` is a link or a file, OSError where the tree cannot
-    be read.
+    lock and the tree of another platform from errors into warnings. Raises UsageError where `root` is a link or a
+    file, OSError where the tree cannot be read.
     """
     for path in files:
         if path.partition("/")[0] not in made and not paths.fault(path):
@@ -77,11 +77,14 @@ def plan(
     foreign = _foreign(seen, chain(files, owned, *(part.files for part in kept.values())))
     if seen.unfinished:
         findings.append(rules.unfinished(root))
+    if owned and not partial and not previous.clusters.keys() & made.keys():
+        findings.append(rules.of_another(root, previous.clusters, overwrite=overwrite))
     findings += rules.misnamed(root, files)
     findings += (rules.edited(root, p, overwrite=overwrite, gone=p not in files) for p in heaps.edited)
     findings += (rules.in_the_way(root, p, overwrite=overwrite) for p in heaps.in_the_way)
-    findings += (rules.blocked(root, p, by) for p, by in _blocked(files, seen, heaps.removed).items())
-    findings += (rules.missing(root, p, restored=True) for p in heaps.missing)
+    blocked = _blocked(files, seen, heaps.removed)
+    findings += (rules.blocked(root, p, by) for p, by in blocked.items())
+    findings += (rules.missing(root, p, restored=True) for p in heaps.missing if p not in blocked)
     findings += rules.foreign(root, foreign)
     rows: dict[str, dict[str, str]] = {name: {} for name in made}
     for path in files:

@@ -64,7 +64,8 @@ def in_the_way(root: Path, path: str, *, overwrite: bool) -> Finding:
 
 def blocked(root: Path, path: str, by: str) -> Finding:
     """TRE205: a folder stands where a file is rendered, or a file or link where a folder is; never overwritten."""
-    return Finding("TRE205", f"{by} is in the way of {path}", at(root, path), fix=f"move {by} away")
+    message = "a folder stands where a file is rendered" if by == path else f"{by} is in the way of {path}"
+    return Finding("TRE205", message, at(root, path), fix=f"move {by} away")
 
 
 def unfinished(root: Path) -> Finding:
@@ -73,6 +74,17 @@ def unfinished(root: Path) -> Finding:
     return Finding(
         "TRE206", message, at(root, ""), fix="render again: that finishes or undoes the interrupted run first"
     )
+
+
+def of_another(root: Path, clusters: Iterable[str], *, overwrite: bool) -> Finding:
+    """TRE207: not one cluster of the tree is among those that are rendered; all files of the others would go."""
+    held = ", ".join(sorted(clusters))
+    if overwrite:
+        message = f"the tree was of another platform: everything of {held} is removed"
+        return Finding("TRE207", message, at(root, ""), Severity.WARNING)
+    message = f"the tree is of another platform: it holds {held}, and all of it would be removed"
+    fix = "name another folder with --out; where the cluster was renamed, render with --force"
+    return Finding("TRE207", message, at(root, ""), fix=fix)
 
 
 def misnamed(root: Path, files: Mapping[str, object]) -> Iterator[Finding]:

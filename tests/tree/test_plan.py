@@ -115,6 +115,14 @@ def test_a_deleted_file_comes_back_with_a_note(root):
     assert verify(root) == []
 
 
+def test_a_file_that_became_a_folder_is_not_called_written_again(root):
+    path = root / "prod-a/chat/configmap-1.yaml"
+    path.unlink()
+    path.mkdir()
+    [finding] = write(root, old_files(), BOTH).findings
+    assert (finding.code, finding.message) == ("TRE205", "a folder stands where a file is rendered")
+
+
 def test_foreign_files_are_noted_by_folder_and_kept(root):
     (root / "README.md").write_text("ours")
     for n in range(5):
@@ -185,7 +193,8 @@ def test_folders_files_and_links_that_block_are_never_overwritten(root, make, by
     planned = write(root, new_files(), BOTH, overwrite=overwrite)
     blocked = [f for f in planned.findings if f.fails]
     assert {f.code for f in blocked} == {"TRE205"}
-    assert all(f.message.startswith(f"{by} is in the way of prod-a/training/deep/er/job-") for f in blocked)
+    assert {f.fix for f in blocked} == {f"move {by} away"}
+    assert all(("a folder stands" in f.message) == by.endswith(".yaml") for f in blocked)
     assert content(root.parent) == before
 
 
@@ -333,3 +342,15 @@ def test_names_on_the_disk_that_are_no_text(root):
 def test_nothing_stays_beside(root):
     write(root, new_files(), BOTH)
     assert beside(root) == []
+
+
+def test_the_tree_of_another_platform_stays(root):
+    files = {"lab/queues/configmap-a.yaml": b"kind: ConfigMap\n"}
+    before = content(root)
+    refused = plan(root, files, made("lab"))
+    assert [(f.code, f.severity) for f in refused.findings if f.fails] == [("TRE207", Severity.ERROR)]
+    assert "prod-a, staging" in refused.findings[0].message
+    assert write(root, files, made("lab")).refused
+    assert content(root) == before
+    assert not plan(root, files, made("lab"), overwrite=True).refused
+    assert not plan(root, files, made("lab"), partial=True).refused
