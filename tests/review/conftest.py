@@ -37,6 +37,12 @@ class Bench:
         ]
         return compare(compared(*sides), findings=findings, shipped=self.pack)
 
+    def of(self, change: dict[str, Any]) -> Review:
+        """The review of a change of the corpus."""
+        if "base" in change:
+            return self.review({"a.yaml": change["base"].encode()}, {"a.yaml": change["head"].encode()})
+        return self.review(self.tree, self.changed(change["edits"]))
+
     def changed(self, edits: list[dict[str, Any]]) -> dict[str, bytes]:
         """The tree after edits: replace/with, delete, write, move; a `*` in a file's name stands for every cluster."""
         tree = dict(self.tree)

@@ -23,10 +23,7 @@ def said(review: Review) -> str:
 
 @pytest.mark.parametrize("change", CHANGES, ids=lambda change: change["name"])
 def test_class_and_sentence(change: dict[str, Any], bench: Bench) -> None:
-    if "base" in change:
-        review = bench.review({"a.yaml": change["base"].encode()}, {"a.yaml": change["head"].encode()})
-    else:
-        review = bench.review(bench.tree, bench.changed(change["edits"]))
+    review = bench.of(change)
     everything = said(review)
     assert review.risk.short == change["class"], everything
     for sentence in change.get("says", ()):
