@@ -22,6 +22,8 @@ import yaml_rs
 
 from bench.platforms import Shape, write
 from blueprint.pipeline import render_platform
+from blueprint.review.model import Risk
+from tests.review.conftest import Bench
 
 ROOT = Path(__file__).resolve().parent.parent
 GOLDEN = ROOT / "tests/golden/reference"
