@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 
@@ -97,7 +98,7 @@ def sign(
             document["written"] = [str(path) for path in written]
         except Refused as refused:
             findings = [refused.finding(found.where)]
-    _tell(output, findings, document, started, "signed")
+    tell(output, findings, started, ("proven", document), partial(_lines, "signed"))
 
 
 @app.command()
@@ -158,7 +159,7 @@ def verify(
             findings += ledger.findings()
             if not findings:
                 ledger.save(stream, rendered.sequence, rendered.digest)
-    _tell(output, findings, document, started, "verified")
+    tell(output, findings, started, ("proven", document), partial(_lines, "verified"))
 
 
 def prover(
@@ -229,24 +230,36 @@ def _proven(proof: Proof, digest: str, sequence: int, files: int) -> dict[str, A
     }
 
 
-def _tell(output: Output, findings: Iterable[Finding], proven: dict[str, Any], started: float, done: str) -> None:
-    report = Report.of(findings)
+def _lines(done: str, proven: dict[str, Any]) -> Iterator[str]:
+    """The same for a person."""
+    when = proven["signedAt"] or "at a time that no authority stamped"
+    who = proven["signer"] + (f" (issuer {proven['issuer']})" if proven["issuer"] else "")
+    entry = f"entry {proven['log']['index']} of log {proven['log']['id'][:16]}…" if proven["log"] else "not logged"
+    yield f"{done}: {proven['files']:,} files, {proven['treeDigest']}, sequence {proven['sequence']}"
+    yield f"        by {who}, {when}, {entry}"
+    yield from proven.get("written", ())
+
+
+def tell(
+    output: Output,
+    findings: Iterable[Finding],
+    started: float,
+    told: tuple[str, dict[str, Any]],
+    lines: Callable[[dict[str, Any]], Iterable[str]],
+) -> NoReturn:
+    """Say why not, or what was proven: under the name of `told` in JSON, by `lines` for a person. Ends the verb."""
+    report, (name, values) = Report.of(findings), told
     if output is Output.JSON:
         from blueprint.catalog.rules import rules
         from blueprint.report import json
 
         document = json.document(report, Totals(), rules())
-        print(json.dump({**document, "holds": not report.findings, "proven": proven or None}), end="")
+        print(json.dump({**document, "holds": not report.findings, name: values or None}), end="")
     elif output is not Output.TEXT:
         write_as(output, report, Totals())
     elif report.findings:
         write_text(report, Totals(), time.monotonic() - started)
     else:
-        when = proven["signedAt"] or "at a time that no authority stamped"
-        who = proven["signer"] + (f" (issuer {proven['issuer']})" if proven["issuer"] else "")
-        entry = f"entry {proven['log']['index']} of log {proven['log']['id'][:16]}…" if proven["log"] else "not logged"
-        print(f"{done}: {proven['files']:,} files, {proven['treeDigest']}, sequence {proven['sequence']}")
-        print(f"        by {who}, {when}, {entry}")
-        for path in proven.get("written", ()):
-            print(path)
+        for line in lines(values):
+            print(line)
     raise typer.Exit(1 if report.findings else 0)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -10,10 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from blueprint.cli import attesting
-from blueprint.cli.app import Format, Output, app, write_as, write_text
+from blueprint.cli.app import Format, Output, app
 from blueprint.errors import UsageError
-from blueprint.finding import Finding, Report
-from blueprint.report import Totals
 
 if TYPE_CHECKING:
     from blueprint.attest.backup_evidence import BackupEvidence
@@ -94,7 +93,7 @@ def issue(
                 told |= {"policyHash": policies.sha256, "backupHash": saved.sha256, "clusterUid": bound.uid}
         except Refused as refused:
             findings = [refused.finding(tree.as_posix())]
-    _tell(output, findings, told, started)
+    attesting.tell(output, findings, started, ("credential", told), _lines)
 
 
 @credential.command("verify")
@@ -150,7 +149,7 @@ def verify_(
             told |= {"policyEvidence": found.policy_level, "backupEvidence": found.backup_level}
         except Refused as refused:
             findings.append(refused.finding(tree.as_posix()))
-    _tell(output, findings, told, started)
+    attesting.tell(output, findings, started, ("credential", told), _lines)
 
 
 def _named(cluster: str) -> None:
@@ -187,19 +186,5 @@ def _when(moment: datetime | None) -> str:
     return written(moment) if moment else ""
 
 
-def _tell(output: Output, findings: list[Finding], told: dict[str, Any], started: float) -> None:
-    report = Report.of(findings)
-    if output is Output.JSON:
-        from blueprint.catalog.rules import rules
-        from blueprint.report import json
-
-        document = json.document(report, Totals(), rules())
-        print(json.dump({**document, "holds": not report.findings, "credential": told or None}), end="")
-    elif output is not Output.TEXT:
-        write_as(output, report, Totals())
-    elif report.findings:
-        write_text(report, Totals(), time.monotonic() - started)
-    else:
-        for key, value in told.items():
-            print(f"{key:<15} {value}")
-    raise typer.Exit(1 if report.findings else 0)
+def _lines(told: dict[str, Any]) -> Iterator[str]:
+    return (f"{key:<15} {value}" for key, value in told.items())
