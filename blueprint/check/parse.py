@@ -274,6 +274,8 @@ class _Reader:
         if kind.endswith("List") and (items is None or isinstance(items, list)):
             self._list(items or [], api_version, kind, line, column, unknown)
             return
+        if _encrypted(value):
+            value = {key: part for key, part in value.items() if key != "sops"}
         fields = unknown(value)
         counts.objects += 1
         counts.doubtful += bool(fields)
@@ -319,6 +321,15 @@ class _Reader:
         self.reading.findings.append(
             Finding(remark.code, remark.message, source, remark.severity, remark.confidence, fix=remark.fix)
         )
+
+
+def _encrypted(value: dict[str, Any]) -> bool:
+    """Whether SOPS has encrypted values of an object; what it adds goes when it is decrypted.
+
+    Source: github.com/getsops/sops/v3 stores/stores.go (Metadata).
+    """
+    sops = value.get("sops")
+    return isinstance(sops, dict) and "mac" in sops
 
 
 @cache

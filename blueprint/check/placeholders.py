@@ -31,6 +31,7 @@ _MAYBE = tuple(
         r"\$\$\w",
         "HELMSUBST_",
         "ko://",
+        r"ENC\[AES",
     )
 ) + tuple(re.compile(rf"{word}[_-]?(?:ME|THIS)") for word in ("CHANGE", "REPLACE"))
 

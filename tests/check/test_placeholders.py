@@ -40,6 +40,7 @@ def codes(text: str) -> set[str]:
         "@@NAME@@", "__NAME__", "%%NAME%%", "#{Name}#", "<name>", "<your name here>", "CHANGEME", "change-REPLACE_ME",
         "registry.example.com/<team>/x:<tag>", "registry.example.com/x:REPLACE-THIS",
         "{IMAGE}", "e2e-$$name$$", "HELMSUBST_REPLICAS", "ko://example.com/cmd",
+        "ENC[AES256_GCM,data:p1bJ,iv:a=,tag:b=,type:str]",
     ],
 )  # fmt: skip
 def test_placeholders_are_known(text: str) -> None:
@@ -293,3 +294,15 @@ def test_an_unknown_name_may_be_the_one_that_is_missing() -> None:
 
 def test_fields_are_found_in_any_body() -> None:
     assert unknown_fields({"apiVersion": "v1", "kind": "Pod", "spec": [{"a": "${X}"}, 1, None]}) == {("spec", 0, "a")}
+
+
+def test_what_sops_encrypts_is_unknown_and_what_it_adds_goes() -> None:
+    text = """
+        apiVersion: v1
+        kind: Secret
+        metadata: {name: a}
+        data: {password: "ENC[AES256_GCM,data:p1bJ,iv:a=,tag:b=,type:str]"}
+        sops: {age: [], mac: "ENC[AES256_GCM,data:x,iv:y,tag:z,type:str]", version: 3.9.0}
+        """
+    assert not codes(text)
+    assert codes(text.replace("mac:", "hash:")) == {"SCH104"}
