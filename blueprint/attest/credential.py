@@ -105,8 +105,8 @@ class Asked:
 def verify_credential(data: bytes, prover: Prover, asked: Asked) -> Credential:
     """Verify a credential. Raises Refused: SIG1xx for the signature, CRE3xx for what it says."""
     proof = prover.prove(data)
-    if proof.signed_at is None:
-        raise Refused("SIG105", "no trusted authority says when the credential was given")
+    if proof.signed_at is None or not proof.issuer:
+        raise Refused("SIG105", "no trusted authority says when the credential was given: it must be by an identity")
     in_time(proof, None, asked.now)
     subject, predicate = read_statement(proof.payload, proof.payload_type, PREDICATE, SUBJECT)
     found = _read(predicate, proof.signed_at)

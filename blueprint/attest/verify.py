@@ -76,10 +76,15 @@ def verify(listing: Listing, prover: Prover, demands: Demands | None = None) -> 
 
 
 def in_time(proof: Proof, max_age: timedelta | None, now: datetime) -> None:
-    """Hold the verified time to a window. Raises Refused (SIG105, SIG106)."""
+    """Hold the verified time to a window. Raises Refused (SIG105, SIG106).
+
+    A certificate binds the time from both sides: it is valid for minutes. Over a signature by a key anybody can have a
+    new stamp made at any time, so that it says "not later" and nothing of age.
+    """
+    if max_age is not None and (proof.signed_at is None or not proof.issuer):
+        message = "nothing says how old a signature by a key is, and a largest age is asked for"
+        raise Refused("SIG105", message, fix="sign by an identity, or ask for no --max-age")
     if proof.signed_at is None:
-        if max_age is not None:
-            raise Refused("SIG105", "no trusted authority says when it was signed, and a largest age is asked for")
         return
     if proof.signed_at > now + _SKEW:
         raise Refused("SIG106", f"signed at {proof.signed_at:%Y-%m-%d %H:%M:%SZ}, which is in the future")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import subprocess
 from datetime import timedelta
@@ -189,12 +190,32 @@ def test_key_mode_takes_time_stamps_where_there_is_an_authority(bare: Path, key_
     key = signing.private_key(key_file)
     signer = signing.WithKey(key, office.config())
     signing.write(bare, signing.sign(rendered(bare), signer))
-    verdict = verify(listing(bare), ByKey([key.public_key()], office.root), Demands(max_age=timedelta(days=1)))
+    prover = ByKey([key.public_key()], office.root)
+    verdict = verify(listing(bare), prover)
     assert verdict.holds
     assert verdict.proof is not None
     assert verdict.proof.signed_at is not None
     other = verify(listing(bare), ByKey([ec.generate_private_key(ec.SECP256R1()).public_key()]))
     assert [finding.code for finding in other.findings] == ["SIG104"]
+
+
+def test_a_new_stamp_makes_an_old_signature_by_a_key_no_younger(bare: Path, key_file: Path, office: Office) -> None:
+    """Anybody can have an old signature stamped again; only a certificate of minutes binds the time from both sides."""
+    key = signing.private_key(key_file)
+    bundles = signing.sign(rendered(bare), signing.WithKey(key))
+    (authority,) = office.config().signing_config.get_tsas()
+    for name, data in bundles.items():
+        document = json.loads(data)
+        signature = base64.b64decode(document["dsseEnvelope"]["signatures"][0]["sig"])
+        stamp = base64.b64encode(authority.request_timestamp(signature).as_bytes()).decode()
+        stamped = {"rfc3161Timestamps": [{"signedTimestamp": stamp}]}
+        document["verificationMaterial"]["timestampVerificationData"] = stamped
+        bundles[name] = json.dumps(document).encode()
+    signing.write(bare, bundles)
+    prover = ByKey([key.public_key()], office.root)
+    assert verify(listing(bare), prover).holds
+    aged = verify(listing(bare), prover, Demands(max_age=timedelta(days=1)))
+    assert [finding.code for finding in aged.findings] == ["SIG105"]
 
 
 def test_key_and_identity_never_stand_in_for_each_other(bare: Path, tree: Path, key_file: Path, office: Office) -> None:

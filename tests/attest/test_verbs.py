@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import shutil
 import subprocess
 import sys
+from contextlib import chdir
 from pathlib import Path
 
 import pytest
@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 from blueprint.attest.evidence import World
 from blueprint.attest.policy_evidence import policies_of
 from blueprint.cli import app
-from blueprint.errors import UsageError
+from blueprint.errors import BlueprintError
 from blueprint.new import copy_example
 from blueprint.pipeline import render_platform
 from tests.attest.deployment import UID, Deployment, as_seen
@@ -38,18 +38,15 @@ class Shell:
         self.who = ["--identity", RENDERER, "--issuer", office.store.issuer, "--trusted-root", "root.json"]
 
     def run(self, *arguments: str, code: int = 0) -> str:
-        done = subprocess.run(
-            [sys.executable, "-m", "blueprint", *arguments],
-            cwd=self.folder,
-            env={**os.environ, "NO_COLOR": "1", "COLUMNS": "120"},
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        said = done.stdout + done.stderr
-        assert "Traceback" not in said
+        """What a call says, in this process, for it is quicker; `test_the_program…` runs it as its own."""
+        with chdir(self.folder):
+            result = CliRunner().invoke(app, arguments, env={"NO_COLOR": "1", "COLUMNS": "120"})
+        said, ended = result.output, result.exit_code
+        if isinstance(result.exception, BlueprintError):
+            said, ended = said + result.exception.diagnostics(), result.exception.exit_code
+        assert result.exception is None or isinstance(result.exception, BlueprintError | SystemExit), result.exception
         assert "eyJ" not in said, "a token was repeated"
-        assert done.returncode == code, said
+        assert ended == code, said
         return said
 
     def sign(self, *more: str) -> str:
@@ -131,25 +128,28 @@ def test_findings_and_formats(shell: Shell) -> None:
         (("--identity", "a", "--issuer", "b", "--trusted-root", "root.json", "--rev", "HEAD"), "git"),
     ],
 )
-def test_wrong_calls(shell: Shell, arguments: tuple[str, ...], says: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(shell.folder)
-    assert says in wrong("verify", "platform/rendered", *arguments)
+def test_wrong_calls(shell: Shell, arguments: tuple[str, ...], says: str) -> None:
+    assert says in shell.run("verify", "platform/rendered", *arguments, code=2)
 
 
-def test_wrong_signing(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(shell.folder)
-    assert "no rendered tree" in wrong("sign", "platform", "--trust-config", "trust.json")
+def test_wrong_signing(shell: Shell) -> None:
+    assert "no rendered tree" in shell.run("sign", "platform", "--trust-config", "trust.json", code=2)
     given = ("--trust-config", "root.json", "--identity-token", "token")
-    assert "no client trust config" in wrong("sign", "platform/rendered", *given)
-    assert "no private key" in wrong("sign", "platform/rendered", "--key", "token")
+    assert "no client trust config" in shell.run("sign", "platform/rendered", *given, code=2)
+    assert "no private key" in shell.run("sign", "platform/rendered", "--key", "token", code=2)
 
 
-def wrong(*arguments: str) -> str:
-    """What a call says that is wrong usage; in this process, for it is quicker."""
-    result = CliRunner().invoke(app, arguments)
-    assert isinstance(result.exception, UsageError), result.output
-    assert "eyJ" not in result.exception.diagnostics(), "a token was repeated"
-    return result.exception.diagnostics()
+def test_the_program_ends_with_words_and_no_traceback(shell: Shell) -> None:
+    shell.sign()
+    (shell.folder / "platform/rendered/blueprint.lock").unlink()
+    for arguments, code, says in (
+        (("verify", "platform/rendered", *shell.who), 1, "SIG202"),
+        (("verify", "platform/rendered", "--identity", RENDERER), 2, "nobody is named"),
+    ):
+        command = [sys.executable, "-m", "blueprint", *arguments]
+        done = subprocess.run(command, cwd=shell.folder, capture_output=True, text=True, check=False)
+        assert (done.returncode, says in done.stdout + done.stderr) == (code, True)
+        assert "Traceback" not in done.stderr
 
 
 def test_another_signer(shell: Shell) -> None:
