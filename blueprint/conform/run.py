@@ -213,6 +213,7 @@ def _perform(
     *,
     patience: float,
 ) -> None:
+    outcome.record.heard = lambda case: None if case.passed else say(line(case))
     for suite, tree in work:
         before = len(outcome.record.cases)
         with tempfile.TemporaryDirectory(prefix=f"blueprint-{suite.name}-") as folder:
@@ -222,11 +223,8 @@ def _perform(
                 suite.run(stage)
             except (WrongAnswerError, BlueprintError, urllib3.exceptions.HTTPError) as error:
                 case = Case(suite.name, "the suite runs to its end", passed=False, said=str(error))
-                outcome.record.cases.append(case)
+                outcome.record.add(case)
             outcome.took[suite.name] = round(time.monotonic() - started, 1)
-        for case in outcome.record.cases[before:]:
-            if not case.passed:
-                say(line(case))
         own = outcome.record.cases[before:]
         say(f"{suite.name}: {sum(case.passed for case in own)} of {len(own)} cases")
 

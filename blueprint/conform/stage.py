@@ -39,10 +39,19 @@ class Case:
 
 @dataclass(slots=True)
 class Record:
-    """The cases of a run, and the objects seen in it: file name below the suite's folder → YAML."""
+    """The cases of a run, and the objects seen in it: file name below the suite's folder → YAML.
+
+    `heard` is told of each case as it ends.
+    """
 
     cases: list[Case] = field(default_factory=list)
     objects: dict[str, str] = field(default_factory=dict)
+    heard: Callable[[Case], None] = field(default=lambda _: None)
+
+    def add(self, case: Case) -> None:
+        """Note a case that has ended."""
+        self.cases.append(case)
+        self.heard(case)
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +90,7 @@ class Stage:
         except (WrongAnswerError, EnvironmentLacks, LookupError) as error:
             case.passed, case.said = False, str(error).strip() or repr(error)
         case.seconds = round(time.monotonic() - started, 2)
-        self.record.cases.append(case)
+        self.record.add(case)
 
     def saw(self, body: Body) -> Body:
         """Keep an object as it was seen, for the evidence; returns it."""

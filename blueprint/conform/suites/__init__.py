@@ -3,6 +3,14 @@
 from __future__ import annotations
 
 from blueprint.conform.stage import Suite
-from blueprint.conform.suites import access, devices, drift, kueue, order
+from blueprint.conform.suites import access, devices, drift, kueue, order, policies, rules
 
-ALL: tuple[Suite, ...] = (order.SUITE, drift.SUITE, access.SUITE, devices.SUITE, kueue.SUITE)
+ALL: tuple[Suite, ...] = (
+    order.SUITE,
+    drift.SUITE,
+    access.SUITE,
+    devices.SUITE,
+    kueue.SUITE,
+    policies.SUITE,
+    rules.SUITE,
+)
