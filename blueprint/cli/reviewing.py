@@ -120,4 +120,4 @@ def _causes(base: str, head: str) -> Mapping[str, Source]:
 
     if not Path(head).is_dir():
         return {}
-    return causes(Path(head), Path(base) if Path(base).is_dir() else None)
+    return causes(Path(head), base)

@@ -7,6 +7,7 @@ changed between the sides, its first changed line is the cause.
 from __future__ import annotations
 
 import difflib
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -26,20 +27,19 @@ def platform_of(tree: Path) -> tuple[Path, str] | None:
     return None
 
 
-def causes(head: Path, base: Path | None = None) -> dict[str, Source]:
+def causes(head: Path, base: str = "") -> dict[str, Source]:
     """Files of the head's tree, as a review names them, to places in specs; empty where no platform is there.
 
-    Places count from the root of the platform. `base` is the tree of the base, for the lines that changed.
+    Places count from the root of the platform. `base` is the base of the review (a folder, or a revision of Git), for
+    the lines that changed.
     """
     found = platform_of(head)
     if found is None:
         return {}
-    root, below = found
-    prefix = f"{below}/" if root == head.resolve() else ""
-    before = platform_of(base) if base is not None else None
-    lines = _Lines(root, before[0] if before else None)
+    root, _ = found
+    lines = _Lines(root, base)
     try:
-        return {prefix + path: lines.cause(source) for path, source in sources(root).items()}
+        return {path: lines.cause(source) for path, source in sources(root).items()}
     except BlueprintError:
         return {}
 
@@ -62,21 +62,32 @@ def sources(root: Path) -> dict[str, Source]:
 class _Lines:
     """Lines of specs that differ from those of the base."""
 
-    def __init__(self, root: Path, before: Path | None) -> None:
-        self._root, self._before = root, before
+    def __init__(self, root: Path, base: str) -> None:
+        self._root, self._base = root, base
+        before = platform_of(Path(base)) if base and Path(base).exists() else None
+        self._before = before[0] if before else None
         self._changed: dict[str, list[int]] = {}
 
     def cause(self, source: Source) -> Source:
         """The first changed line of the document at a place, else the place itself."""
-        if self._before is None:
-            return source
-        if source.file not in self._changed:
-            self._changed[source.file] = list(_changed(self._before / source.file, self._root / source.file))
         text = _text(self._root / source.file)
+        if source.file not in self._changed:
+            old = self._old(source.file)
+            self._changed[source.file] = [] if old is None else list(_changed(old, text))
         following = [n for n, line in enumerate(text, 1) if line.startswith("---") and n > source.line]
         end = min(following, default=len(text) + 1)
         line = next((n for n in self._changed[source.file] if source.line <= n < end), source.line)
         return Source(source.file, line, 1)
+
+    def _old(self, file: str) -> list[str] | None:
+        """The spec as the base has it, None where nobody can say."""
+        if self._before is not None:
+            return _text(self._before / file)
+        if not self._base:
+            return None
+        name = f"{self._base.partition(':')[0]}:./{file}"
+        done = subprocess.run(["git", "show", name], cwd=self._root, capture_output=True, check=False)
+        return done.stdout.decode("utf-8", "replace").splitlines() if done.returncode == 0 else None
 
 
 def _text(path: Path) -> list[str]:
@@ -86,9 +97,9 @@ def _text(path: Path) -> list[str]:
         return []
 
 
-def _changed(old: Path, new: Path) -> Iterator[int]:
-    """Line numbers of the new file that are not in the old one, or follow what was taken out."""
-    matcher = difflib.SequenceMatcher(None, _text(old), _text(new), autojunk=False)
+def _changed(old: list[str], new: list[str]) -> Iterator[int]:
+    """Line numbers of the new text that are not in the old one, or follow what was taken out."""
+    matcher = difflib.SequenceMatcher(None, old, new, autojunk=False)
     for tag, _, _, start, end in matcher.get_opcodes():
         if tag != "equal":
             yield from range(start + 1, max(end, start + 1) + 1)

@@ -9,6 +9,8 @@ from blueprint.finding import Ref, Source
 from blueprint.report.totals import counted
 from blueprint.review.model import Meaning, Review, Risk, Row, rows
 
+_PLURAL = {"moves": "move", "gets": "get", "loses": "lose", "gains": "gain", "prunes": "prune", "reads": "read"}
+
 
 @dataclass(frozen=True, slots=True)
 class Entry:
@@ -43,9 +45,13 @@ def _row(row: Row, review: Review) -> Entry:
         kind = row.refs[0].kind
         plural = f"{kind[:-1]}ies" if kind.endswith("y") else f"{kind}es" if kind.endswith("s") else f"{kind}s"
         subject = f"{counted(len(row.refs), kind, plural)} ({names}{more})"
+    words = first.words
+    if len(row.refs) > 1:
+        head, blank, rest = words.partition(" ")
+        words = f"{_PLURAL.get(head, head)}{blank}{rest}"
     colon = "" if first.words.startswith(("removed", "renamed", "new", "moves", "gets ", "loses ")) else ":"
     where = _clusters(row.clusters) if len(review.clusters) > 1 else ""
-    return Entry(first.risk, f"{subject}{colon} {first.words}", where, first.place)
+    return Entry(first.risk, f"{subject}{colon} {words}", where, first.place)
 
 
 def _clusters(names: tuple[str, ...]) -> str:

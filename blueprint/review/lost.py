@@ -9,6 +9,7 @@ from blueprint.admission.body import whole
 from blueprint.check.pods import containers, pod_templates
 from blueprint.check.shapes import items, mapping, text
 from blueprint.objects import Manifest
+from blueprint.report.totals import counted
 from blueprint.review.around import Around
 from blueprint.review.model import Pair, Risk, Statement
 from blueprint.review.risks import kind_name, row_for, stated
@@ -57,7 +58,7 @@ def _application(pair: Pair, say: str, around: Around) -> tuple[str, Risk]:
         words = "it has no finalizer of Argo CD, so its objects stay, and nobody looks after them"
         return say.format(cascade=words), Risk.TRAFFIC
     held = around.folder(around.sides.base, old)
-    count = f"{len(held)} objects" if held else "everything that it holds"
+    count = counted(len(held), "object") if held else "everything that it holds"
     stateful = Counter(m.ref.kind for m in held if m.ref.kind in ("PersistentVolumeClaim", "Namespace", "StatefulSet"))
     data = ", ".join(f"{number} {kind}" for kind, number in sorted(stateful.items()))
     data = f", among them {data}" if data else ""

@@ -25,6 +25,9 @@ from blueprint.tree.lock import NAME as LOCK
 from blueprint.tree.scan import read as data
 from blueprint.tree.scan import scan
 
+TREE = "rendered"
+"""The folder of a platform that its tree is in."""
+
 _OBJECT = re.compile(rb"""^(?:kind|"kind"|  "kind"): """, re.MULTILINE)
 
 
@@ -175,6 +178,8 @@ def _asked(name: str) -> tuple[Revision, list[str]]:
 
 
 def _side(name: str, top: Path, place: str, library: Library) -> Side:
+    if _is_platform(top):  # what counts for a review is the tree
+        top, place = top / TREE, f"{place}/{TREE}"
     files = dict(_files(top))
     side = Side(name, "" if os.path.normpath(place) == "." else os.path.normpath(place), files, library)
     side.clusters = frozenset(_clusters(top))
@@ -185,28 +190,25 @@ def _side(name: str, top: Path, place: str, library: Library) -> Side:
 
 
 def _files(top: Path) -> Iterator[tuple[str, bytes]]:
-    """Path below the top and bytes of every file that may hold objects, without hidden ones and specs of platforms."""
+    """Path below the top and bytes of every file that may hold objects, without hidden ones."""
     if not top.is_dir():
         yield top.name, top.read_bytes()
         return
-    specs = FOLDERS if _is_platform(top) else ()
     wanted = (*KUSTOMIZATIONS, CHART)
     for path, stamp in scan(top).files.items():
         *folders, name = path.split("/")
-        if not (name.endswith(SUFFIXES) or name in wanted) or (folders and folders[0] in specs):
+        if not (name.endswith(SUFFIXES) or name in wanted):
             continue
         if not any(step.startswith(".") or step == "node_modules" for step in (*folders, name)):
             yield path, data(str(top), path, stamp.size)
 
 
 def _is_platform(top: Path) -> bool:
-    """Whether specs lie here with their rendered tree: what counts for a review is the tree."""
-    return (top / "clusters").is_dir() and (top / "rendered" / LOCK).is_file()
+    """Whether specs lie here with their rendered tree."""
+    return (top / FOLDERS[0]).is_dir() and (top / TREE / LOCK).is_file()
 
 
 def _clusters(top: Path) -> Iterator[str]:
     """The folders of clusters, where a lock says that the folders beside it are some."""
-    for place in (top, top / "rendered"):
-        if (place / LOCK).is_file():
-            prefix = "" if place == top else "rendered/"
-            yield from (f"{prefix}{each.name}" for each in place.iterdir() if each.is_dir())
+    if (top / LOCK).is_file():
+        yield from (each.name for each in top.iterdir() if each.is_dir() and not each.name.startswith("."))

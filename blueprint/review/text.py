@@ -40,7 +40,8 @@ def text(review: Review, *, width: int = 100, colour: bool = False, lines: int |
             classes[entry.risk.short] = classes.get(entry.risk.short, 0) + 1
         counted = ", ".join(f"{number} {name}" for name, number in classes.items())
         body.append(f"… and {len(rest)} more rows ({counted}); --all shows them")
-    return "\n".join(line.rstrip() for line in (*head, *body, *tail)) + "\n"
+    parts = (*head, *body, *([""] if body else []), *tail)
+    return "\n".join(line.rstrip() for line in parts) + "\n"
 
 
 def _block(entry: Entry, width: int, colour: bool, most: int | None) -> list[str]:
@@ -64,7 +65,7 @@ def _tail(review: Review, width: int) -> list[str]:
         found.append(("", f"{finding.code} {finding.message.splitlines()[0]}  {finding.source or ''}"))
     cut = max(width - _LABEL - 1, 30)
     lines = [f"{label:<{_LABEL}} {_cut(printable(words), cut)}" for label, words in found]
-    return ["", *lines]
+    return lines
 
 
 def _cut(words: str, width: int) -> str:

@@ -74,8 +74,8 @@ def test_specs_beside_their_tree_are_not_objects(tmp_path: Path) -> None:
     (tmp_path / "clusters/prod.yaml").write_text("apiVersion: platform.blueprint/v1alpha1\nkind: Cluster\n")
     (tmp_path / "rendered/prod/a.yaml").write_text(CLAIM.format(name="a"))
     with sides(str(tmp_path), str(tmp_path)) as opened:
-        assert list(opened.head.files) == ["rendered/prod/a.yaml"]
-        assert opened.head.clusters == {"rendered/prod"}
+        assert list(opened.head.files) == ["prod/a.yaml"]
+        assert opened.head.clusters == {"prod"}
 
 
 @settings(max_examples=25, deadline=None)

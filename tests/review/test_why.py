@@ -90,7 +90,7 @@ def test_causes_name_the_changed_line(platform: Path, tmp_path: Path) -> None:
     lines = path.read_text("utf-8").splitlines()
     lines[number - 1] = lines[number - 1].replace("memory: ", "memory: 1")
     path.write_text("\n".join(lines) + "\n", "utf-8")
-    found = causes(changed / "rendered", platform / "rendered")
+    found = causes(changed / "rendered", str(platform / "rendered"))
     name = path.relative_to(changed).as_posix()
     assert Source(name, number, 1) in found.values()
     assert causes(tmp_path) == {}
