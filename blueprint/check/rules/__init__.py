@@ -12,6 +12,7 @@ from blueprint.check.clusters import graphs
 from blueprint.check.graph import Graph
 from blueprint.check.rules import (
     admission,
+    alert_texts,
     analysis,
     analysis_query,
     argo_apps,
@@ -26,6 +27,7 @@ from blueprint.check.rules import (
     images,
     inference_pools,
     integrity,
+    job_webhooks,
     kueue_config,
     kueue_devices,
     kueue_jobs,
@@ -45,7 +47,9 @@ from blueprint.check.rules import (
     promql_names,
     rbac,
     rollout_spec,
+    route_parents,
     scaling,
+    scaling_inputs,
     scaling_spec,
     tenancy,
     traffic,
@@ -102,12 +106,16 @@ _FAMILIES = (
     promql_names,
     promql_math,
     promql_limits,
+    alert_texts,
     scaling,
     scaling_spec,
+    scaling_inputs,
     monitors,
     collectors,
     traffic,
     inference_pools,
+    route_parents,
+    job_webhooks,
 )
 
 RULES: tuple[Rule, ...] = tuple(rule for family in _FAMILIES for rule in family.RULES)

@@ -29,6 +29,35 @@ TEMPLATE, CLAIM, CLASS = (f"{kind}.{GROUP}" for kind in ("ResourceClaimTemplate"
 _ADMIN = "resource.kubernetes.io/admin-access"
 
 
+def missing_claims(graph: Graph) -> Iterator[Finding]:
+    """KQ511: a pod names a claim or a template that is not there, among its peers."""
+    for manifest, pod in graph.pods:
+        for index, row in enumerate(maps(pod.spec.get("resourceClaims"))):
+            for field, kind in (("resourceClaimTemplateName", TEMPLATE), ("resourceClaimName", CLAIM)):
+                name = known(row.get(field))
+                peers = [each.ref.name for each in graph.kind(kind) if each.ref.namespace == manifest.ref.namespace]
+                if name and peers and name not in peers and graph.closed(kind):
+                    message = f"there is no {kind.partition('.')[0]} {name} in {manifest.ref.namespace}: the pod waits"
+                    path = f"{pod.spec_path}.resourceClaims[{index}].{field}"
+                    yield warn("KQ511", manifest, message, path, closest(name, peers) or f"one of {', '.join(peers)}")
+
+
+def missing_requests(graph: Graph) -> Iterator[Finding]:
+    """KQ506: a container takes a request that its claim does not have."""
+    templates = {(each.ref.namespace, each.ref.name): each for each in graph.kind(TEMPLATE)}
+    for manifest, pod in graph.pods if templates else ():
+        for row in maps(pod.spec.get("resourceClaims")):
+            claim = templates.get((manifest.ref.namespace, text(row.get("resourceClaimTemplateName"))))
+            names = [text(request.get("name")) for _, request, _ in requests(claim)] if claim else []
+            for path, container in containers(pod.spec) if names else ():
+                for index, taken in enumerate(maps(mapping(container.get("resources")).get("claims"))):
+                    asked = known(taken.get("request"))
+                    if taken.get("name") == row.get("name") and asked and asked.partition("/")[0] not in names:
+                        message = f"the claim {row.get('name')} has no request {asked}: the pod never starts"
+                        where = f"{pod.spec_path}.{path}.resources.claims[{index}].request"
+                        yield warn("KQ506", manifest, message, where, f"one of {', '.join(names)}")
+
+
 def _devices(manifest: Manifest) -> tuple[str, Body]:
     """The path and the body of a claim's `devices`."""
     spec = mapping(manifest.body.get("spec"))
@@ -325,6 +354,8 @@ RULES = (
     unmapped,
     not_counted,
     unused_claims,
+    missing_claims,
+    missing_requests,
     admin_access,
     expressions,
     uncovered_mapping,

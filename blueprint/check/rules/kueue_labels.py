@@ -61,6 +61,9 @@ def misplaced(graph: Graph) -> Iterator[Finding]:
         if QUEUE_LABEL in _own_labels(manifest):
             continue
         place = _elsewhere(manifest)
+        if not place and QUEUE_LABEL in annotations_of(_head(manifest)):
+            message = f"{QUEUE_LABEL} is an annotation here, which Kueue does not read: the job runs without quota"
+            yield say("KQ104", manifest, message, "metadata.annotations", "make it a label")
         if not place:
             continue
         if found.world.settings.given and "pod" not in found.world.settings.frameworks:

@@ -17,6 +17,7 @@ from blueprint.catalog.gpus import Gpu, geometry, gpu, gpus, product
 from blueprint.check.graph import Graph, labels_of
 from blueprint.check.kueue import CLUSTER_QUEUE, FLAVOR, Kueue, kueue
 from blueprint.check.machines import GPU, MIG, PRODUCT, pools
+from blueprint.check.pods import containers
 from blueprint.check.rules.kueue_queues import rows
 from blueprint.check.rules.say import say, warn
 from blueprint.check.shapes import Body, mapping, maps, number, placeholder, text
@@ -152,6 +153,19 @@ def _policy(graph: Graph) -> str:
     return ""
 
 
+def profiles_of_pods(graph: Graph) -> Iterator[Finding]:
+    """KQ603: a pod asks for a MIG profile that no GPU has."""
+    for manifest, pod in graph.pods:
+        for path, container in containers(pod.spec):
+            for resource in mapping(mapping(container.get("resources")).get("limits")):
+                name = str(resource).removeprefix(MIG)
+                if name == resource or placeholder(name) or any(each.profile(name) for each in gpus()):
+                    continue
+                message = f"no GPU has a profile of {resource}: no node advertises it, and the pod stays Pending"
+                where = f"{pod.spec_path}.{path}.resources.limits"
+                yield warn("KQ603", manifest, message, where, "a profile such as nvidia.com/mig-1g.10gb")
+
+
 def profiles(graph: Graph) -> Iterator[Finding]:
     """KQ603: a MIG profile that the GPU of the flavor does not have."""
     found = kueue(graph)
@@ -213,5 +227,5 @@ def labelled(graph: Graph) -> Iterator[Finding]:
             yield warn("KQ601", manifest, message, "status.allocatable", "make both say the same")
 
 
-RULES = (infeasible, uniform, advertised, profiles, misspelt, labelled)
+RULES = (infeasible, uniform, advertised, profiles, profiles_of_pods, misspelt, labelled)
 TREE = ()

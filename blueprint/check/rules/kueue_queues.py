@@ -91,6 +91,14 @@ def limits(graph: Graph) -> Iterator[Finding]:
                 yield say("KQ123", manifest, message, f"{path}.lendingLimit", "lend at most what there is")
 
 
+def weights(graph: Graph) -> Iterator[Finding]:
+    """KQ123: a weight below zero."""
+    for manifest in graph.kind(CLUSTER_QUEUE, COHORT):
+        weight = quantity(mapping(mapping(manifest.body.get("spec")).get("fairSharing")).get("weight"))
+        if weight is not None and weight < 0:
+            yield say("KQ123", manifest, "the weight is below zero", "spec.fairSharing.weight", "0 or more")
+
+
 def _open(row: Body) -> bool:
     return any(map(placeholder, row.values()))
 
@@ -225,5 +233,5 @@ def _near(name: str, other: str) -> bool:
 
 _SHORT = 4
 
-RULES = (resource_order, repeated, limits, too_many, nothing_to_give, dead_limits, alone_in_cohort)
+RULES = (resource_order, repeated, limits, weights, too_many, nothing_to_give, dead_limits, alone_in_cohort)
 TREE = ()

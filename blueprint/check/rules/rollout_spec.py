@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from blueprint.check.graph import Graph
+from blueprint.check.graph import Graph, selects
 from blueprint.check.rollouts import HASH_LABEL, Rollout, hosts, rollouts, seconds
 from blueprint.check.rules.say import note, say
 from blueprint.check.shapes import items, known, mapping, maps, number, placeholder, text
@@ -56,6 +56,10 @@ def strategies(graph: Graph) -> Iterator[Finding]:
             yield say("ANA301", manifest, "there is no pod template", "spec.template", "give template or workloadRef")
         if not ref and not mapping(spec.get("selector")):
             yield say("ANA301", manifest, "there is no selector", "spec.selector", "selector: {matchLabels: …}")
+        selector = mapping(mapping(spec.get("selector")).get("matchLabels"))
+        if not ref and selector and not selects(spec["selector"], rollout.labels):
+            message = "the selector does not take the labels of the pod template: the controller refuses the Rollout"
+            yield say("ANA312", manifest, message, "spec.selector", "the labels of the template")
         deadline, ready = number(spec.get("progressDeadlineSeconds"), 600), number(spec.get("minReadySeconds"), 0)
         if deadline is not None and ready is not None and deadline <= ready:
             message = f"progressDeadlineSeconds {deadline} is not above minReadySeconds {ready}"

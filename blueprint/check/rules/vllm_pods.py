@@ -184,6 +184,19 @@ def service_links(graph: Graph) -> Iterator[Finding]:
             yield say("SRV239", engine.manifest, message, engine.pod.spec_path, fix)
 
 
+def loopback(graph: Graph) -> Iterator[Finding]:
+    """SRV245: the server listens on the loopback address only, and the kubelet asks the pod's."""
+    for engine in engines(graph):
+        host = engine.option("--host")
+        others = len(maps(engine.pod.spec.get("containers"))) > 1
+        if host is None or host.known not in ("127.0.0.1", "localhost", "::1") or others or _meshed(engine):
+            continue
+        asked = [name for name in ("startupProbe", "livenessProbe", "readinessProbe") if HTTP in engine.probe(name)]
+        if asked:
+            message = f"the server listens on {host.known} only, and {asked[0]} asks the address of the pod: no answer"
+            yield say("SRV245", engine.manifest, message, f"{engine.at}.{asked[0]}", "--host=0.0.0.0, or no --host")
+
+
 def probe_ports(graph: Graph) -> Iterator[Finding]:
     """SRV240, SRV241: a probe asks a port or path at which nothing answers."""
     for engine in engines(graph):
@@ -286,6 +299,7 @@ RULES = (
     signals_swallowed,
     service_links,
     probe_ports,
+    loopback,
     headless_probes,
     room_for_weights,
     short_deadlines,
