@@ -307,6 +307,11 @@ def _template_folders(root: Path) -> list[Path]:
     from blueprint.render.templates import shipped_folder
 
     own = root / TEMPLATES_FOLDER
+    if os.path.lexists(own) and not own.is_dir():
+        message = "a link to nowhere" if own.is_symlink() else "no folder"
+        raise UsageError(
+            f"{TEMPLATES_FOLDER} is {message}", where=str(root), hint="your own templates are looked for there"
+        )
     return [own] if own.is_dir() and own.resolve() != shipped_folder().resolve() else []
 
 

@@ -140,6 +140,16 @@ def test_an_unknown_cluster_is_named(platform: Path) -> None:
     assert "lab" in wrong.stderr
 
 
+def test_templates_that_are_no_folder_are_not_passed_over(platform: Path) -> None:
+    (platform / "templates").write_text("kind: Namespace\n")
+    done = blueprint("render", cwd=platform)
+    assert (done.returncode, done.stderr.splitlines()[0]) == (2, "blueprint: .: templates is no folder")
+    (platform / "templates").unlink()
+    (platform / "templates").symlink_to("nowhere")
+    done = blueprint("render", cwd=platform)
+    assert (done.returncode, done.stderr.splitlines()[0]) == (2, "blueprint: .: templates is a link to nowhere")
+
+
 def test_a_cluster_that_is_named_twice_is_rendered_once(platform: Path) -> None:
     done = blueprint("render", "--cluster", "lab", "--cluster", "lab", "-o", "json", cwd=platform)
     assert done.returncode == 0
