@@ -51,7 +51,7 @@ class Logged:
 class Proof:
     """A payload for which a signature holds: who signed it, when, and where that is logged.
 
-    With a key there is no issuer and no log, and the time is None, or only a latest where a trusted authority stamped it.
+    With a key there is no issuer and no log, and the time says at most how late it is; None where nobody stamped it.
     """
 
     payload: bytes

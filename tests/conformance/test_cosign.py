@@ -9,6 +9,7 @@ import subprocess
 import tarfile
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
@@ -215,10 +216,17 @@ class Registry:
 
 @pytest.fixture
 def registry(tmp_path: Path) -> Iterator[Registry]:
+    with serving(tmp_path) as running:
+        yield running
+
+
+@contextmanager
+def serving(folder: Path) -> Iterator[Registry]:
+    """A registry on loopback, until the context ends."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    serving = subprocess.Popen(
+    process = subprocess.Popen(
         [str(program("crane")), "registry", "serve", "--address", f"127.0.0.1:{port}"],
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
@@ -230,10 +238,10 @@ def registry(tmp_path: Path) -> Iterator[Registry]:
                 if probe.connect_ex(("127.0.0.1", port)) == 0:
                     break
             time.sleep(0.05)
-        yield Registry(f"127.0.0.1:{port}", tmp_path)
+        yield Registry(f"127.0.0.1:{port}", folder)
     finally:
-        serving.terminate()
-        serving.wait(timeout=10)
+        process.terminate()
+        process.wait(timeout=10)
 
 
 def test_images_that_cosign_signs_pass_our_gate(cosign: Cosign, office: Office, registry: Registry) -> None:  # noqa: F811
