@@ -74,11 +74,14 @@ class Graph:
         """Every object by its identity; the first in the order of the tree where one is there twice."""
         found: dict[Ref, Manifest] = {}
         for manifest in self.manifests:
-            ref = manifest.ref
-            if ref.namespace and (resource := self.resources.kind(ref.group, ref.kind)) and not resource.namespaced:
-                ref = Ref(ref.group, ref.kind, "", ref.name)  # the server drops the namespace
-            found.setdefault(ref, manifest)
+            found.setdefault(self._identity(manifest.ref), manifest)
         return found
+
+    def _identity(self, ref: Ref) -> Ref:
+        """The identity that the server gives: it drops the namespace of what lives in none."""
+        if ref.namespace and (resource := self.resources.kind(ref.group, ref.kind)) and not resource.namespaced:
+            return Ref(ref.group, ref.kind, "", ref.name)
+        return ref
 
     def get(self, ref: Ref) -> Manifest | None:
         """The object with this identity, in whatever version it is written."""
@@ -88,8 +91,9 @@ class Graph:
     def _several(self) -> Mapping[Ref, list[Manifest]]:
         found: dict[Ref, list[Manifest]] = {}
         for manifest in self.manifests:
-            if self.by_ref[manifest.ref] is not manifest:
-                found.setdefault(manifest.ref, [self.by_ref[manifest.ref]]).append(manifest)
+            ref = self._identity(manifest.ref)
+            if self.by_ref[ref] is not manifest:
+                found.setdefault(ref, [self.by_ref[ref]]).append(manifest)
         return found
 
     def nearest(self, ref: Ref, to: Manifest) -> Manifest | None:

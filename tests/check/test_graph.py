@@ -131,3 +131,14 @@ def test_many_copies_of_one_example_cost_no_more_than_their_number() -> None:
     found = graphs(tree)
     assert sum(len(graph.manifests) for graph in found) <= 5 * len(tree)
     assert not any(graph.closed("ConfigMap") for graph in found)
+
+
+def test_a_namespace_on_what_lives_in_none_breaks_nothing() -> None:
+    def binding(namespace: str, line: int) -> Manifest:
+        metadata = {"name": "a", "namespace": namespace}
+        body = {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding", "metadata": metadata}
+        return Manifest(body, Source("a.yaml", line))
+
+    first, second = binding("system", 1), binding("other", 9)
+    graph = Graph([first, second])
+    assert graph.nearest(Ref("rbac.authorization.k8s.io", "ClusterRoleBinding", "", "a"), second) is first
