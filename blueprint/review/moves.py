@@ -24,12 +24,13 @@ def text(moves: Sequence[Move], *, all_rows: bool = False) -> str:
     for each in moves:
         came = f"{each.before} → " if each.before else ""
         lines.append(f"{each.verdict.value.upper():<8} {each.component} {came}{each.after}   {_summary(each)}")
-        shown = each.needs if all_rows else each.needs[:_MOST]
-        lines += [_line(need) for need in shown]
-        if len(each.needs) > len(shown):
-            lines.append(f"         … and {len(each.needs) - len(shown)} more; --all shows them")
+        told = _folded(each.needs)
+        shown = told if all_rows else told[:_MOST]
+        lines += [_line(*row) for row in shown]
+        if len(told) > len(shown):
+            lines.append(f"          … and {len(told) - len(shown)} more; --all shows them")
         if each.sources:
-            lines.append(f"         read from {', '.join(each.sources)}")
+            lines.append(f"          read from {', '.join(each.sources)}")
     return "\n".join(lines) + "\n"
 
 
@@ -39,10 +40,21 @@ def _summary(found: Move) -> str:
     return f"{counted(found.objects, 'object')} of it in this tree{written}"
 
 
-def _line(need: Need) -> str:
+def _folded(needs: Iterable[Need]) -> list[tuple[Need, int]]:
+    """Needs that say the same of the same object in several clusters, as one with their number."""
+    found: dict[tuple[object, ...], tuple[Need, int]] = {}
+    for need in needs:
+        key = need.verdict, need.object, need.words
+        first, count = found.get(key, (need, 0))
+        found[key] = first, count + 1
+    return list(found.values())
+
+
+def _line(need: Need, count: int) -> str:
     about = f"{need.object}: " if need.object else ""
     place = f"  {need.source}" if need.source else ""
-    return f"  {need.verdict.value:<8}{printable(about + need.words)}{printable(place)}"
+    times = f" ×{count}" if count > 1 else ""
+    return f"  {need.verdict.value:<8}{printable(about + need.words)}{times}{printable(place)}"
 
 
 def document(moves: Sequence[Move]) -> dict[str, Any]:
