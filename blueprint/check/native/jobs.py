@@ -88,7 +88,8 @@ def _ends(problems: Problems, at: str, spec: Body, template: Body) -> None:
 def _indexed(problems: Problems, at: str, spec: Body) -> None:
     completions, parallel = number(spec.get("completions")), number(spec.get("parallelism"))
     failing = number(spec.get("maxFailedIndexes"))
-    if spec.get("completions") is None:
+    # Of a Job with neither number the server makes one of each (pkg/apis/batch/v1/defaults.go), not of a template.
+    if spec.get("completions") is None and (at != "spec" or spec.get("parallelism") is not None):
         problems.add("NAT205", at, "an Indexed job needs completions")
     if parallel is not None and parallel > 100_000:
         problems.add("NAT205", f"{at}.parallelism", f"parallelism {parallel} of an Indexed job is above 100,000")

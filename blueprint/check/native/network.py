@@ -13,8 +13,11 @@ from blueprint.check import forms
 from blueprint.check.native.containers import PROTOCOLS
 from blueprint.check.native.problems import Problems, label_selector, labels, port_number, port_or_name
 from blueprint.check.shapes import Body, items, mapping, maps, number, text
+from blueprint.finding import Confidence
 
 _TYPES = ("ClusterIP", "NodePort", "LoadBalancer", "ExternalName")
+_NODE_PORTS = range(30000, 32768)
+"""What a server allocates from unless it is told otherwise (--service-node-port-range)."""
 _OUTSIDE = ("NodePort", "LoadBalancer")
 _PEER_KINDS = ("podSelector", "namespaceSelector", "ipBlock")
 _BAD_PATH = re.compile(r"//|/\./|/\.\./|%2f|%2F")
@@ -85,6 +88,10 @@ def _service_ports(problems: Problems, kind: str, ports: list[Body]) -> None:
                 seen.add((str(protocol), value))
         if port.get("nodePort") and kind == "ClusterIP":
             problems.add("NAT301", f"{here}.nodePort", "a Service of type ClusterIP has no nodePort")
+        elif (asked := number(port.get("nodePort"))) and asked not in _NODE_PORTS:
+            message = f"nodePort {asked} is not between {_NODE_PORTS.start} and {_NODE_PORTS.stop - 1}"
+            fix = "leave it out: the server chooses one"
+            problems.add("NAT301", f"{here}.nodePort", message, fix, Confidence.LIKELY)
 
 
 def _affinity(problems: Problems, spec: Body) -> None:

@@ -253,3 +253,16 @@ def test_claims_that_a_controller_makes_are_volumes() -> None:
     assert not native(Manifest(body, Source("a.yaml")), None)
     claims[0]["metadata"]["name"] = "other"
     assert {f.code for f in native(Manifest(body, Source("a.yaml")), None)} == {"NAT104"}
+
+
+@pytest.mark.parametrize(("port", "said"), [(30000, []), (32767, []), (8080, ["NAT301"]), (80000, ["NAT301"])])
+def test_node_ports_are_of_the_range_that_servers_use(port: int, said: list[str]) -> None:
+    ports = [{"port": 80, "nodePort": port}]
+    body = {
+        "apiVersion": "v1",
+        "kind": "Service",
+        "metadata": {"name": "s"},
+        "spec": {"type": "NodePort", "ports": ports},
+    }
+    assert [finding.code for finding in judge(body)] == said
+    assert all(finding.confidence is Confidence.LIKELY for finding in judge(body))
