@@ -1,0 +1,162 @@
+"""The image gate, live: what the rendered policy lets in and what not, by Gatekeeper with our service, and by Kyverno.
+
+The API server, Gatekeeper and Kyverno run as processes. Each engine judges alone, so that its verdict is its own; the
+cases are the same.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from blueprint.conform.certificates import authority
+from blueprint.conform.client import Answer, Client, Target
+from blueprint.conform.component import Component
+from blueprint.conform.components.gatekeeper import GATEKEEPER
+from blueprint.conform.components.kyverno import KYVERNO
+from blueprint.conform.local import LocalCluster
+from blueprint.runtime.service import Service
+from tests.attest.conftest import office  # noqa: F401 - a fixture
+from tests.conformance.conftest import program
+from tests.conformance.test_image_gate import TENANT, Gallery, Premises, pod_of, premises, rendered_of  # noqa: F401
+from tests.render.worlds import World
+from tests.runtime.conftest import keys  # noqa: F401 - a fixture
+
+pytestmark = pytest.mark.conformance
+
+PATIENCE = 90.0
+
+
+@dataclass
+class Hall:
+    """The cluster with everything that the gate needs around it."""
+
+    cluster: LocalCluster
+    gallery: Gallery
+    world: World
+    service: Service
+
+    @property
+    def client(self) -> Client:
+        return self.cluster.client
+
+    def pod(self, image: str, namespace: str = TENANT, **lists: Any) -> Answer:
+        return self.client.create(pod_of("probe", image, namespace, **lists), dry_run=True)
+
+    def rendered(self, *kinds: str) -> list[dict[str, Any]]:
+        return rendered_of(self.world, *kinds)
+
+    def create(self, body: dict[str, Any]) -> None:
+        answer = self.client.create(body)
+        assert answer.ok, answer.message
+
+    def until_refused(self, image: str) -> None:
+        """Engines take seconds to take up a policy; until then they let everything in."""
+        deadline = time.monotonic() + PATIENCE
+        while time.monotonic() < deadline:
+            if self.pod(image).status in (400, 403):
+                return
+            time.sleep(0.5)
+        pytest.fail(f"{image} was not refused within {PATIENCE} s")
+
+
+class Engine(LocalCluster):
+    """An API server and one policy engine: admission needs no nodes and no controllers, and pods are not run here."""
+
+    def __init__(self, component: Component, folder: Path) -> None:
+        super().__init__([], folder=folder)
+        self._components = (component,)
+
+    def _start(self) -> None:
+        (component,) = self._components
+        self._authority = authority(self.folder / "certificates")
+        ground = self._lay(component)
+        self._populate([component], {component.name: ground})
+        component.prepare(ground)
+        self._run(component, ground)
+        self._await(self._running[component.name])
+
+
+@contextmanager
+def opened(component: Component, premises: Premises) -> Iterator[Hall]:  # noqa: F811
+    """The hall of one engine."""
+    for name in ("etcd", "kube-apiserver", component.program):
+        program(name)
+    with Engine(component, premises.folder / component.name) as running:
+        running.plane.namespace(TENANT, {"platform.blueprint/team": "a"})
+        running.plane.namespace("kube-system")
+        yield Hall(running, premises.gallery, premises.world, premises.service)
+
+
+def _cases(hall: Hall) -> dict[str, tuple[Answer, bool]]:
+    """What every engine must say of every image, wherever in a pod it stands."""
+    gallery = hall.gallery
+    side = [{"name": "side", "image": gallery.unsigned}]
+    return {
+        "signed": (hall.pod(gallery.good), True),
+        "unsigned": (hall.pod(gallery.unsigned), False),
+        "another identity": (hall.pod(gallery.other_identity), False),
+        "another issuer": (hall.pod(gallery.other_issuer), False),
+        "too old": (hall.pod(gallery.old), False),
+        "a tag": (hall.pod(gallery.tag), False),
+        "an unsigned init container": (hall.pod(gallery.good, initContainers=side), False),
+        "an unsigned ephemeral container": (_ephemeral(hall, gallery.unsigned), False),
+        "an image of somebody else's registry": (hall.pod("registry.example.com/other:1"), True),
+        "an unsigned image of the system": (hall.pod(gallery.unsigned, "kube-system"), True),
+    }
+
+
+def _ephemeral(hall: Hall, image: str) -> Answer:
+    """Add an ephemeral container to a pod that runs; it is a subresource, which policies forget."""
+    answer = hall.client.create(pod_of("running", hall.gallery.good))
+    assert answer.ok or answer.status == 409, answer.message
+    change = {"spec": {"ephemeralContainers": [{"name": "debug", "image": image, "targetContainerName": "main"}]}}
+    return hall.client.patch(Target("v1", "Pod", TENANT, "running"), change, part="ephemeralcontainers")
+
+
+def _held(hall: Hall) -> None:
+    wrong = [
+        f"{name}: {'let in' if answer.ok else answer.message[:300]}"
+        for name, (answer, wanted) in _cases(hall).items()
+        if answer.ok is not wanted
+    ]
+    assert wrong == []
+
+
+def test_gatekeeper_asks_our_service(premises: Premises) -> None:  # noqa: F811
+    with opened(GATEKEEPER, premises) as hall:
+        (provider,) = hall.rendered("Provider")
+        (constraint,) = hall.rendered("BlueprintSignedImages")
+        (template,) = [
+            body
+            for body in hall.rendered("ConstraintTemplate")
+            if body["metadata"]["name"] == constraint["kind"].lower()
+        ]
+        hall.create(provider)
+        hall.create(template)
+        deadline = time.monotonic() + PATIENCE
+        while not hall.client.serves(constraint["apiVersion"], constraint["kind"]) and time.monotonic() < deadline:
+            time.sleep(0.5)
+        hall.create(constraint)
+        hall.until_refused(hall.gallery.unsigned)
+        _held(hall)
+        # Down means refused, for an image that nobody has asked about yet; and the system goes on.
+        hall.service.__exit__(None, None, None)
+        down = hall.pod(hall.gallery.fresh)
+        assert not down.ok
+        assert "provider failed" in down.message or "connection refused" in down.message
+        assert hall.pod(hall.gallery.fresh, "kube-system").ok
+
+
+def test_kyverno_says_the_same(premises: Premises) -> None:  # noqa: F811
+    with opened(KYVERNO, premises) as hall:
+        (policy,) = hall.rendered("ImageValidatingPolicy")
+        hall.create(policy)
+        hall.until_refused(hall.gallery.unsigned)
+        _held(hall)
