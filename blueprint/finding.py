@@ -49,8 +49,13 @@ class Ref(NamedTuple):
     namespace: str
     name: str
 
+    @property
+    def kind_name(self) -> str:
+        """`Kind.group`, or `Kind` alone for the core group: how rules and tables name kinds."""
+        return f"{self.kind}.{self.group}" if self.group else self.kind
+
     def __str__(self) -> str:
-        kind = f"{self.kind}.{self.group}" if self.group else self.kind
+        kind = self.kind_name
         return f"{kind} {self.namespace}/{self.name}" if self.namespace else f"{kind} {self.name}"
 
 

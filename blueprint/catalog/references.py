@@ -98,11 +98,6 @@ def walk(
     yield path, value, parent
 
 
-def _kind_key(manifest: Manifest) -> str:
-    group, slash, _ = manifest.api_version.partition("/")
-    return f"{manifest.kind}.{group}" if slash else manifest.kind
-
-
 def _resolve(edge: _Edge, path: str, name: object, beside: object, namespace: str) -> Reference | None:
     if not isinstance(name, str) or not name or not isinstance(beside, dict):
         return None
@@ -126,7 +121,7 @@ def _resolve(edge: _Edge, path: str, name: object, beside: object, namespace: st
 
 def references(manifest: Manifest) -> Iterator[Reference]:
     """Every object that this one names, its own namespace first; the order follows the table."""
-    body, kind = manifest.body, _kind_key(manifest)
+    body, kind = manifest.body, manifest.ref.kind_name
     metadata = body.get("metadata")
     meta = metadata if isinstance(metadata, dict) else {}
     namespace = meta.get("namespace")

@@ -9,11 +9,9 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
-_LABEL = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
-_LABEL_1035 = re.compile(r"[a-z]([-a-z0-9]*[a-z0-9])?")
-_SUBDOMAIN = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
+from blueprint.naming import LABEL, LABEL_1035, QUALIFIED, SUBDOMAIN
+
 _UNDERSCORED = re.compile(r"[a-z0-9_]([-_a-z0-9]*[a-z0-9_])?(\.[a-z0-9_]([-_a-z0-9]*[a-z0-9_])?)*")
-_KEY_NAME = re.compile(r"([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]")
 _PORT_NAME = re.compile(r"[-a-z0-9]+")
 _CONFIG_KEY = re.compile(r"[-._a-zA-Z0-9]+")
 _ENV_NAME = re.compile(r"[ -<>-~]+")
@@ -32,7 +30,7 @@ def label_1123(text: str) -> str:
     """A DNS label: namespaces, containers, volumes, ports of Services."""
     if len(text) > LABEL_LENGTH:
         return _TOO_LONG_LABEL
-    if _LABEL.fullmatch(text):
+    if LABEL.fullmatch(text):
         return ""
     return "must be lower-case letters, digits and '-', with a letter or digit at both ends"
 
@@ -42,7 +40,7 @@ def label_1035(text: str) -> str:
     """A DNS label that starts with a letter: Services."""
     if len(text) > LABEL_LENGTH:
         return _TOO_LONG_LABEL
-    if _LABEL_1035.fullmatch(text):
+    if LABEL_1035.fullmatch(text):
         return ""
     return "must be lower-case letters, digits and '-', starting with a letter and ending with a letter or digit"
 
@@ -52,7 +50,7 @@ def subdomain(text: str) -> str:
     """A DNS name: the name of most objects."""
     if len(text) > SUBDOMAIN_LENGTH:
         return _TOO_LONG_SUBDOMAIN
-    if _SUBDOMAIN.fullmatch(text):
+    if SUBDOMAIN.fullmatch(text):
         return ""
     return "must be lower-case letters, digits, '-' and '.', with a letter or digit at both ends of each part"
 
@@ -85,7 +83,7 @@ def qualified_name(text: str) -> str:
         return f"prefix {problem}"
     if len(name) > LABEL_LENGTH:
         return f"name {_TOO_LONG_LABEL}"
-    if not _KEY_NAME.fullmatch(name):
+    if not QUALIFIED.fullmatch(name):
         return "name must be letters, digits, '-', '_' and '.', with a letter or digit at both ends"
     return ""
 
@@ -101,7 +99,7 @@ def label_value(text: str) -> str:
     """The value of a label."""
     if len(text) > LABEL_LENGTH:
         return _TOO_LONG_LABEL
-    if not text or _KEY_NAME.fullmatch(text):
+    if not text or QUALIFIED.fullmatch(text):
         return ""
     return "must be empty, or letters, digits, '-', '_' and '.', with a letter or digit at both ends"
 

@@ -29,13 +29,13 @@ _T = TypeVar("_T")
 
 
 def kind_of(manifest: Manifest) -> str:
-    """`Kind.group`, or `Kind` alone for the core group: how rules and tables name kinds."""
-    return kind_name(manifest.ref)
+    """The kind of an object as rules and tables name it."""
+    return manifest.ref.kind_name
 
 
 def kind_name(ref: Ref) -> str:
     """`Kind.group` of what a reference names."""
-    return f"{ref.kind}.{ref.group}" if ref.group else ref.kind
+    return ref.kind_name
 
 
 class Graph:

@@ -19,6 +19,7 @@ from typing import Any
 import yaml_rs
 
 from blueprint.finding import Ref
+from blueprint.naming import LABEL, LABEL_1035, QUALIFIED, SUBDOMAIN
 
 _DIGEST = 8  # of 32 letters: 40 bits, and stems rarely meet in the first place
 
@@ -40,18 +41,14 @@ class Rule:
         )
 
 
-# k8s.io/apimachinery@v0.35.4 pkg/util/validation/validation.go
-_LABEL = re.compile("[a-z0-9](?:[-a-z0-9]*[a-z0-9])?")
-_LABEL_1035 = re.compile("[a-z](?:[-a-z0-9]*[a-z0-9])?")
-_SUBDOMAIN = re.compile(r"[a-z0-9](?:[-a-z0-9]*[a-z0-9])?(?:\.[a-z0-9](?:[-a-z0-9]*[a-z0-9])?)*")
-_QUALIFIED = re.compile("[A-Za-z0-9](?:[-A-Za-z0-9_.]*[A-Za-z0-9])?")
+# k8s.io/apimachinery@v0.35.4 pkg/util/validation/validation.go IsValidPortName
 _PORT = re.compile("(?=[0-9-]*[a-z])[a-z0-9]+(?:-[a-z0-9]+)*")
-_FORMS = {"label": _LABEL, "label-1035": _LABEL_1035, "subdomain": _SUBDOMAIN}
+_FORMS = {"label": LABEL, "label-1035": LABEL_1035, "subdomain": SUBDOMAIN}
 
-_GENERAL = Rule(_SUBDOMAIN, 253)
-_PART = Rule(_LABEL, 63)
+_GENERAL = Rule(SUBDOMAIN, 253)
+_PART = Rule(LABEL, 63)
 _PORT_RULE = Rule(_PORT, 15)
-_VALUE_RULE = Rule(_QUALIFIED, 63)
+_VALUE_RULE = Rule(QUALIFIED, 63)
 # A folder entry has 255 bytes at most; this leaves room for `.yaml` and for what editors and tar append.
 _FILE_RULE = Rule(re.compile(r"[a-z0-9](?:[-a-z0-9]|\.(?=[-a-z0-9]))*"), 200)
 

@@ -126,3 +126,26 @@ WORKLOAD: dict[str, Any] = {
         ],
     },
 }
+
+
+def toys(spec: dict[str, Any], **version: Any) -> dict[str, Any]:
+    """A CRD whose `spec` has the given schema; further fields of its one version."""
+    return {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": "toys.example.com"},
+        "spec": {
+            "group": "example.com",
+            "scope": "Namespaced",
+            "names": {"kind": "Toy", "plural": "toys"},
+            "versions": [
+                {
+                    "name": "v1",
+                    "served": True,
+                    "storage": True,
+                    "schema": {"openAPIV3Schema": {"type": "object", "properties": {"spec": spec}}},
+                    **version,
+                }
+            ],
+        },
+    }

@@ -7,7 +7,7 @@ import pytest
 from blueprint.catalog.schemas import SchemaPack
 from blueprint.check import Validator, validate
 from blueprint.check.cel import compiled
-from tests.check.objects import CLUSTER_QUEUE, GONE, VIRTUAL_SERVICE, changed, codes, create, manifest, update
+from tests.check.objects import CLUSTER_QUEUE, GONE, VIRTUAL_SERVICE, changed, codes, create, manifest, toys, update
 
 PACK = SchemaPack.shipped()
 FLAVOR = {
@@ -139,28 +139,6 @@ def test_rules_see_the_status_that_an_update_keeps() -> None:
     dropped = changed(changed(workload, "spec", "priorityClassRef", GONE), "spec", "priority", GONE)
     assert update(dropped, workload) == []
     assert "CEL101" in {finding.code for finding in update(dropped, workload | {"status": reserved})}
-
-
-def toys(spec: dict[str, Any]) -> dict[str, Any]:
-    """A CRD whose `spec` has the given schema."""
-    return {
-        "apiVersion": "apiextensions.k8s.io/v1",
-        "kind": "CustomResourceDefinition",
-        "metadata": {"name": "toys.example.com"},
-        "spec": {
-            "group": "example.com",
-            "scope": "Namespaced",
-            "names": {"kind": "Toy", "plural": "toys"},
-            "versions": [
-                {
-                    "name": "v1",
-                    "served": True,
-                    "storage": True,
-                    "schema": {"openAPIV3Schema": {"type": "object", "properties": {"spec": spec}}},
-                }
-            ],
-        },
-    }
 
 
 def toy(spec: object) -> dict[str, Any]:

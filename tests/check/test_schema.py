@@ -16,6 +16,7 @@ from tests.check.objects import (
     changed,
     codes,
     create,
+    toys,
 )
 
 CONTAINER = ("spec", "template", "spec", "containers", 0)
@@ -234,25 +235,7 @@ def test_every_unknown_field_of_a_map_is_named_with_its_path() -> None:
 
 
 def test_a_map_that_may_hold_nothing_names_what_it_holds() -> None:
-    crd = {
-        "apiVersion": "apiextensions.k8s.io/v1",
-        "kind": "CustomResourceDefinition",
-        "metadata": {"name": "toys.example.com"},
-        "spec": {
-            "group": "example.com",
-            "scope": "Namespaced",
-            "names": {"kind": "Toy", "plural": "toys"},
-            "versions": [
-                {
-                    "name": "v1",
-                    "served": True,
-                    "storage": True,
-                    "subresources": {"status": {}},
-                    "schema": {"openAPIV3Schema": {"type": "object"}},
-                }
-            ],
-        },
-    }
+    crd = toys({"type": "object"}, subresources={"status": {}})
     assert codes(crd) == []
     (found,) = create(changed(crd, "spec", "versions", 0, "subresources", "status", {"phase": 1}))
     assert (found.code, found.path) == ("SCH104", "spec.versions[0].subresources.status.phase")

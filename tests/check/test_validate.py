@@ -6,8 +6,8 @@ from blueprint.catalog.schemas import Kind, SchemaPack
 from blueprint.check import tree_rules, validate
 from blueprint.finding import Finding, Source
 from blueprint.objects import Manifest
-from tests.check.objects import CLUSTER_QUEUE, DEPLOYMENT, changed, manifest
-from tests.check.test_cel import toy, toys
+from tests.check.objects import CLUSTER_QUEUE, DEPLOYMENT, changed, manifest, toys
+from tests.check.test_cel import toy
 
 PACK = SchemaPack.shipped()
 
