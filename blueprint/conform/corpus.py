@@ -59,8 +59,9 @@ def _pods(tree: Tree) -> Iterator[tuple[str, Body]]:
                 template = job["template"]["spec"]["template"]
                 yield f"{kind} {meta['name']}", _pod(template, meta["namespace"], "Job")
         elif kind == "LeaderWorkerSet":
-            template = spec["leaderWorkerTemplate"]["workerTemplate"]
-            yield f"{kind} {meta['name']}", _pod(template, meta["namespace"])
+            pod = _pod(spec["leaderWorkerTemplate"]["workerTemplate"], meta["namespace"])
+            _held(pod)  # Kueue's webhook marks them so (kueue v0.17.0 pkg/controller/jobs/leaderworkerset)
+            yield f"{kind} {meta['name']}", pod
 
 
 def _pod(template: Body, namespace: str, owner: str = "") -> Body:
@@ -136,6 +137,7 @@ def _limit(name: str, amount: str) -> Change:
     return change
 
 
+_held = _note("kueue.x-k8s.io/pod-suspending-parent", "leaderworkerset.x-k8s.io/leaderworkerset")
 _DIGEST = "sha256:" + "b" * 64
 _CHANGES: dict[str, Change] = {
     "as it is": lambda pod: None,
@@ -161,7 +163,7 @@ _CHANGES: dict[str, Change] = {
     "of a system priority": _spec(priorityClassName="system-cluster-critical"),
     "of no priority": lambda pod: pod["spec"].pop("priorityClassName", None),
     "in a second network": _note("k8s.v1.cni.cncf.io/networks", "storage"),
-    "held by Kueue": _note("kueue.x-k8s.io/pod-suspending-parent", "leaderworkerset.x-k8s.io/leaderworkerset"),
+    "held by Kueue": _held,
     "with a harmless note": _note("example.com/note", "anything"),
     "with a harmless label": _label("example.com/label", "anything"),
     "without memory limit": _without("resources", "limits", "memory"),

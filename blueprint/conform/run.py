@@ -14,7 +14,7 @@ from typing import Any
 import urllib3
 
 from blueprint import __version__
-from blueprint.conform import evidence, modules, programs
+from blueprint.conform import evidence, modules, product, programs
 from blueprint.conform.component import Component
 from blueprint.conform.components.core import CORE
 from blueprint.conform.isolate import isolate
@@ -76,12 +76,16 @@ class Outcome:
             ],
             "skipped": self.skipped,
             "faults": self.faults,
+            "requirements": {each.id: each.shows for each in product.requirements(self.record.cases)},
             "cases": [asdict(case) for case in self.record.cases],
         }
 
     def write(self, folder: Path) -> None:
         """Leave the evidence: raises UsageError where the folder holds other files."""
         files = {evidence.JUNIT: evidence.junit(self.record.cases), "run.log": self._log().encode()}
+        kubernetes = self.components.get("kube-apiserver", {}).get("version", "")
+        if kubernetes and not self.faults:
+            files["PRODUCT.yaml"] = product.draft(self.record.cases, kubernetes, self.tree).encode()
         files |= {f"objects/{name}": text.encode() for name, text in self.record.objects.items()}
         files |= {f"logs/{name}": content for name, content in self.logs.items()}
         evidence.write(folder, self.summary(), files)

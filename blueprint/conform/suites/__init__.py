@@ -1,9 +1,11 @@
-"""The suites, in the order in which they run: the first ones lay the platform on which the later ones work."""
+"""The suites, in the order in which they run: the first lays the platform on which the others work, and the one on
+policies, which takes webhooks away, is the last on the cluster.
+"""
 
 from __future__ import annotations
 
 from blueprint.conform.stage import Suite
-from blueprint.conform.suites import access, devices, drift, kueue, order, policies, rules
+from blueprint.conform.suites import access, canary, devices, drift, kueue, order, policies, rules
 
 ALL: tuple[Suite, ...] = (
     order.SUITE,
@@ -11,6 +13,7 @@ ALL: tuple[Suite, ...] = (
     access.SUITE,
     devices.SUITE,
     kueue.SUITE,
+    canary.SUITE,
     policies.SUITE,
     rules.SUITE,
 )

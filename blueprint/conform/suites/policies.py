@@ -74,8 +74,8 @@ _UNASKED = frozenset(
         *("exceptions-in-platform", "no-device-admin-access"),
     }
 )
-"""Policies about changes, cluster-wide objects and Kyverno's own kinds, which new objects of tenants do not meet, and the
-one on admin access, where the API server itself refuses first."""
+"""Policies about changes, cluster-wide objects and Kyverno's own kinds, which new objects of tenants do not meet, and
+the one on admin access, where the API server itself refuses first."""
 
 
 def verdict(answer: Answer) -> str:
