@@ -8,7 +8,6 @@ from blueprint.catalog.argocd import checked_kinds
 from blueprint.catalog.gating import Gates, reconciled
 from blueprint.check.applications import health_scripts
 from blueprint.check.graph import Graph
-from blueprint.objects import Manifest
 from blueprint.review.model import Meaning, Pair, Risk
 from blueprint.review.pairs import Places
 from blueprint.review.sides import Side, Sides
@@ -19,14 +18,13 @@ _WORDS = (b"kind: Application", b'"Application"', b"argocd-cm")
 
 def plans(sides: Sides, pairs: Sequence[Pair], where: Places) -> Iterator[Meaning]:
     """What differs in the waves of the Applications whose objects, or health checks, changed."""
-    if not any(_orders(pair) for pair in pairs):
-        return
-    folders = {m.folder for pair in pairs for m in (pair.old, pair.new) if m is not None and _orders(pair)}
-    configured = any(pair.ref.name == "argocd-cm" for pair in pairs)
-    old, new = _plan(sides.base, folders, configured), _plan(sides.head, folders, configured)
-    for name in sorted(old.keys() & new.keys()):
-        cluster, before, after = new[name][0], old[name][1], new[name][1]
-        yield from _compared(name, where.cluster(cluster), before, after)
+    for cluster in dict.fromkeys(pair.cluster for pair in pairs if _orders(pair)):
+        mine = [pair for pair in pairs if pair.cluster == cluster and _orders(pair)]
+        folders = {m.folder for pair in mine for m in (pair.old, pair.new) if m is not None}
+        everything = any(pair.ref.name == "argocd-cm" for pair in mine)
+        old, new = (_plan(side, where, cluster, folders, everything) for side in (sides.base, sides.head))
+        for name in sorted(old.keys() & new.keys()):
+            yield from _compared(name, cluster, old[name], new[name])
 
 
 def _orders(pair: Pair) -> bool:
@@ -36,19 +34,19 @@ def _orders(pair: Pair) -> bool:
     return wave(pair.old.body) != wave(pair.new.body) or pair.old.folder != pair.new.folder
 
 
-def _plan(side: Side, folders: set[str], everything: bool) -> dict[str, tuple[Manifest, tuple[Step, ...]]]:
+def _plan(side: Side, where: Places, cluster: str, folders: set[str], everything: bool) -> dict[str, tuple[Step, ...]]:
+    """The waves of each Application of a cluster, as far as its objects lie in the folders."""
     if side.built is not None:
-        graph = Graph(side.whole.manifests)
+        found = side.whole.manifests
     else:
-        known = side.holding(_WORDS).manifests
+        found = list(side.holding(_WORDS).manifests)
+        known = set(map(id, found))
         inside = [path for path in side.files if everything or path.rpartition("/")[0] in folders]
-        graph = Graph([*known, *(m for m in side.of(iter(inside)).manifests if m not in known)])
+        found += [manifest for manifest in side.of(iter(inside)).manifests if id(manifest) not in known]
+    graph = Graph(manifest for manifest in found if where.cluster(manifest) in (cluster, ""))
     gates = Gates(checked_kinds() | health_scripts(graph)[0], active=reconciled())
     return {
-        sync.application.name: (
-            sync.application.manifest,
-            simulate(sync.objects, gates, namespace=sync.application.namespace),
-        )
+        sync.application.name: simulate(sync.objects, gates, namespace=sync.application.namespace)
         for sync in graph.deliveries.syncs
         if sync.application is not None and sync.objects
     }
