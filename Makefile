@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help setup render test unit lint types imports golden schemas pack docs pictures tools tools-engines tools-bench bench lock clean
+.PHONY: help setup render test unit lint types imports golden schemas pack docs pictures tools tools-engines tools-live tools-bench bench conform lock clean
 
 help: ## Show this help
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -62,8 +62,14 @@ tools: ## Build the Kubernetes programs that conformance tests run (needs Go)
 tools-engines: ## Build the policy engines' and Prometheus' command lines for their tests (needs Go)
 	@$(PYTHON) scripts/tools.py build --group engines
 
+tools-live: ## Build the controllers that `make conform` runs (needs Go; an hour when nothing is cached)
+	@$(PYTHON) scripts/tools.py build --group conformance --group live promtool
+
 tools-bench: ## Build the programs that benchmarks compare with (needs Go)
 	@$(PYTHON) scripts/tools.py build --group bench
+
+conform: $(READY) tools-live ## Prove the reference platform on real controllers; evidence in build/conform
+	@$(BIN)/blueprint conform --out build/conform
 
 bench: $(READY) tools-bench ## Measure against the peers and write BENCHMARKS.md
 	@$(BIN)/python -m bench
