@@ -8,6 +8,9 @@ from typing import Any
 
 from blueprint.finding import Ref, Source
 
+Body = dict[str, Any]
+"""A mapping of a manifest."""
+
 Steps = tuple[str | int, ...]
 """The way to a field: keys of maps and positions in lists."""
 
@@ -71,3 +74,24 @@ class Manifest:
             namespace if isinstance(namespace, str) else "",
             name if isinstance(name, str) else "",
         )
+
+
+def at(value: object, *path: str) -> Any:  # noqa: ANN401 - any JSON value
+    """The value below the names, None where something on the way is no mapping."""
+    for name in path:
+        if not isinstance(value, dict):
+            return None
+        value = value.get(name)
+    return value
+
+
+def mapping(value: object, *path: str) -> Body:
+    """The mapping below the names, {} where there is none. A wrong shape reads as absent: schema rules report it."""
+    found = at(value, *path) if path else value
+    return found if isinstance(found, dict) else {}
+
+
+def text(value: object, *path: str) -> str:
+    """The string below the names, "" where there is none."""
+    found = at(value, *path) if path else value
+    return found if isinstance(found, str) else ""

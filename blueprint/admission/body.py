@@ -7,26 +7,12 @@ from __future__ import annotations
 
 from typing import Any
 
+from blueprint.objects import Body, at, mapping, text
+
+__all__ = ["Body", "Json", "at", "labels", "mapping", "rows", "text", "texts", "whole"]
+
 Json = Any
 """What a manifest may hold."""
-
-Body = dict[str, Any]
-"""A mapping of a manifest."""
-
-
-def at(value: object, *path: str) -> Json:
-    """The value below the names, None where something on the way is no mapping."""
-    for name in path:
-        if not isinstance(value, dict):
-            return None
-        value = value.get(name)
-    return value
-
-
-def mapping(value: object, *path: str) -> Body:
-    """The mapping below the names, {} where there is none."""
-    found = at(value, *path)
-    return found if isinstance(found, dict) else {}
 
 
 def rows(value: object, *path: str) -> list[Body]:
@@ -39,12 +25,6 @@ def texts(value: object, *path: str) -> list[str]:
     """The strings in the list below the names."""
     found = at(value, *path)
     return [item for item in found if isinstance(item, str)] if isinstance(found, list) else []
-
-
-def text(value: object, *path: str) -> str:
-    """The string below the names, "" where there is none."""
-    found = at(value, *path)
-    return found if isinstance(found, str) else ""
 
 
 def whole(value: object, *path: str) -> int | None:

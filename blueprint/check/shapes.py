@@ -5,13 +5,9 @@ from __future__ import annotations
 import re
 from typing import Any
 
-Body = dict[str, Any]
-"""A map of an object's body."""
+from blueprint.objects import Body, mapping, text
 
-
-def mapping(value: object) -> Body:
-    """The value if it is a map, else an empty one."""
-    return value if isinstance(value, dict) else {}
+__all__ = ["Body", "items", "known", "mapping", "maps", "number", "placeholder", "text", "texts"]
 
 
 def items(value: object) -> list[Any]:
@@ -22,11 +18,6 @@ def items(value: object) -> list[Any]:
 def maps(value: object) -> list[Body]:
     """The members of a list, those that are no maps as empty maps, so that positions stay."""
     return [member if isinstance(member, dict) else {} for member in value] if isinstance(value, list) else []
-
-
-def text(value: object) -> str:
-    """The value if it is a string, else an empty one."""
-    return value if isinstance(value, str) else ""
 
 
 def texts(value: object) -> list[str]:
