@@ -56,7 +56,7 @@ def from_cluster(tree: World, world: World, window: Window, audit_log: Path | No
     if not policies:
         world.refuse("CRE101", "the tree renders no policy: there is nothing that could have decided")
     for policy in policies:
-        _in_force(policy, world)
+        in_force(policy, world)
     rows = list(_rows(world))
     names = {policy.ref.name for policy in policies}
     for policy in policies:
@@ -159,8 +159,8 @@ def _of_file(file: Path) -> Iterator[Row]:
         )
 
 
-def _in_force(policy: Manifest, world: World) -> None:
-    """A policy of the tree must be in the cluster as it was rendered: a Deny that is an Audit there denies nothing."""
+def in_force(policy: Manifest, world: World) -> None:
+    """Hold a policy of the tree to what the cluster has: a Deny that is an Audit there denies nothing."""
     name = f"{policy.kind} {policy.ref.name}"
     found = world.named(policy.ref.group, policy.kind, policy.ref.name)
     if found is None:

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from blueprint.attest.evidence import World
-from blueprint.attest.policy_evidence import PolicyEvidence, from_run
+from blueprint.attest.policy_evidence import CONSTRAINTS, PolicyEvidence, in_force, from_run, policies_of
+from blueprint.conform.controlplane import ControlPlane
 from blueprint.finding import Source
 from blueprint.objects import Manifest
 from blueprint.render.platform import RenderedCluster
@@ -51,3 +52,30 @@ def test_what_kyverno_prints_is_evidence(reference: RenderedCluster, tmp_path: P
     world, other = _run(reference, tmp_path / "third", good, bad)
     assert {refused.code for refused in world.refusals} == {"CRE103"}
     assert other.sha256 != evidence.sha256
+
+
+@pytest.mark.conformance
+def test_what_an_api_server_defaults_is_no_other_policy(
+    reference: RenderedCluster, platform_plane: ControlPlane
+) -> None:
+    """Every rendered policy, read back from a real API server with all that it fills in, is still the rendered one."""
+    policies = policies_of(World.of([file.manifest for file in reference.files]))
+    served = [policy for policy in policies if policy.ref.group != CONSTRAINTS]
+    assert len(served) > 20
+    seen = []
+    for policy in served:
+        answer = platform_plane.client.create(policy.body, dry_run=True)
+        assert answer.ok, answer.message
+        seen.append(Manifest(answer.body, Source("cluster")))
+    world = World.of(seen)
+    for policy in served:
+        in_force(policy, world)
+    assert [refused.message for refused in world.refusals] == []
+    for manifest in seen:
+        spec = manifest.body["spec"]
+        if "validationActions" in spec:
+            spec["validationActions"] = ["Audit"]
+    world = World.of(seen)
+    for policy in served:
+        in_force(policy, world)
+    assert {refused.code for refused in world.refusals} == {"CRE104"}
