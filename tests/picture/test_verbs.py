@@ -1,0 +1,104 @@
+"""`graph` and `handbook` as a person calls them."""
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+
+from blueprint.new import copy_example
+
+
+@pytest.fixture
+def platform(tmp_path):
+    copy_example("mig", tmp_path / "mine")
+    return tmp_path
+
+
+def run(folder, *arguments, code=0, given=""):
+    done = subprocess.run(
+        [sys.executable, "-m", "blueprint", *map(str, arguments)],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        input=given,
+        env=os.environ | {"NO_COLOR": "1", "COLUMNS": "120"},
+    )
+    assert "Traceback" not in done.stderr
+    assert done.returncode == code, done.stdout + done.stderr
+    return done
+
+
+def test_a_platform_is_drawn_without_being_rendered_first(platform):
+    assert run(platform, "graph", "mine", "--out", "all.html").stdout == "all.html\n"
+    text = (platform / "all.html").read_text()
+    assert text.count("<svg ") == 3 and "Quotas of slices" in text
+    assert not (platform / "mine/rendered").exists()
+
+
+def test_several_pictures_need_a_folder(platform):
+    refused = run(platform, "graph", "mine", "-o", "svg", code=2).stderr
+    assert "quota-slices, waves-slices, network-slices" in refused
+    written = run(platform, "graph", "mine", "-o", "svg", "--out", "pictures").stdout.split()
+    assert written == [f"pictures/{name}-slices.svg" for name in ("quota", "waves", "network")]
+    one = run(platform, "graph", "mine", "--of", "quota", "-o", "svg").stdout
+    assert one == (platform / written[0]).read_text()
+
+
+def test_an_applications_way_names_its_spec(platform):
+    document = json.loads(run(platform, "graph", "mine", "--app", "guard-1b", "-o", "json").stdout)
+    (picture,) = document["pictures"]
+    assert (document["schema"], picture["title"]) == (1, "The way of guard-1b on slices")
+    assert picture["rows"][1] == {
+        "Stage": "Written",
+        "What": "Rendered file",
+        "Name": "deployment-guard-1b.yaml",
+        "More": "",
+    }
+    assert "apps/guard/guard-1b.yaml:1" in str(picture["rows"])
+
+
+def test_anybodys_manifests_come_by_the_input(platform):
+    queue = (
+        "apiVersion: kueue.x-k8s.io/v1beta2\nkind: ClusterQueue\nmetadata: {name: mine}\n"
+        "spec:\n  namespaceSelector: {}\n"
+        "  resourceGroups: [{coveredResources: [nvidia.com/gpu], flavors: [{name: a, resources: "
+        "[{name: nvidia.com/gpu, nominalQuota: 8}]}]}]\n"
+    )
+    text = run(platform, "graph", "-", "--of", "quota", "-o", "mermaid", given=queue).stdout
+    assert text == 'flowchart LR\n  n_queue_2f_mine(["queue mine<br>a gpu: 8"])\n'
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["graph", "mine", "--of", "costs"], "there is no picture of costs"),
+        (["graph", "mine", "--app", "guard-2b"], "did you mean guard-1b?"),
+        (["graph", "mine", "--cluster", "moon"], "no cluster is called moon"),
+        (["graph", "empty"], "there are no Kubernetes objects here"),
+        (["graph", "nowhere"], "no such file or folder"),
+        (["graph", ""], "an empty path"),
+        (["handbook", "empty"], "no platform"),
+    ],
+)
+def test_what_is_wrong_is_told(platform, arguments, words):
+    (platform / "empty").mkdir()
+    assert words in run(platform, *arguments, code=2).stderr
+
+
+def test_a_platform_with_mistakes_is_not_drawn(platform):
+    team = platform / "mine/apps/guard/team.yaml"
+    team.write_text(team.read_text().replace("weight: 2", "wieght: 2"))
+    for verb in ("graph", "handbook"):
+        assert "the platform has mistakes: unknown field wieght" in run(platform, verb, "mine", code=2).stderr
+
+
+def test_a_handbook_is_written_where_its_links_lead_to_the_specs(platform):
+    run(platform, "handbook", "mine", "--out", "mine/docs")
+    text = (platform / "mine/docs/handbook.md").read_text()
+    assert "(../clusters/slices.yaml)" in text
+    assert (platform / "mine/docs/handbook.html").read_text().startswith("<!doctype html>")
+    assert "(clusters/slices.yaml)" in run(platform, "handbook", "mine").stdout
+    cards = json.loads(run(platform, "handbook", "mine", "-o", "json").stdout)["tasks"]
+    assert {"Owner", "Input", "Output", "Acceptance", "Task"} == set(cards[0])
