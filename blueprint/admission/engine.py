@@ -8,6 +8,7 @@ An eviction ends with the cycle that asks for it, as if the job were gone at onc
 from __future__ import annotations
 
 import hashlib
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
@@ -27,7 +28,9 @@ from blueprint.admission.topology import Topology
 from blueprint.admission.tournament import Entry, Tournament
 from blueprint.objects import Manifest
 
-#: Two queues that preempt each other in turn would go on for ever, as they do in a cluster.
+#: Two queues that preempt each other in turn would go on for ever, as they do in a cluster (kueue#14682): after so many
+#: times in one instant the one that preempts has to wait.
+_MOST_TURNS = 3
 _MOST_CYCLES = 200
 #: Under this policy an older workload may preempt where one like it may not.
 _BY_AGE = "LowerOrNewerEqualPriority"
@@ -86,6 +89,8 @@ class Engine:
         self.events: list[Event] = []
         self.restless = False
         self._prints: dict[QuotaNode | Topology, int] = {}
+        self._turn: Counter[tuple[str, str]] = Counter()
+        self._tired: set[str] = set()
 
     def submit(self, workload: Workload, queue: Queue, created: float) -> None:
         """Let a workload arrive."""
@@ -102,6 +107,8 @@ class Engine:
     def settle(self, now: float) -> list[Event]:
         """Run cycles until nothing more happens."""
         self.clock, self.events = now, []
+        self._turn.clear()
+        self._tired.clear()
         cycles = _MOST_CYCLES + 10 * sum(
             len(group.members) for line in self.lines.values() for group in line.groups.values()
         )
@@ -205,6 +212,8 @@ class Engine:
                 self._reserve(entry)
                 assumed.append(entry)
             return
+        if targets and entry.waiting.workload.key in self._tired:
+            return
         if any(target.workload.key in gone for target in targets):
             entry.skipped = True
             return
@@ -297,6 +306,10 @@ class Engine:
         self._give_back(waiting, ended)
         waiting.tried, waiting.alone = (), True
         self.lines[waiting.queue.name].push(waiting)
+        self._turn[key, eviction.by] += 1
+        if self._turn[key, eviction.by] >= _MOST_TURNS:
+            self._tired.add(eviction.by)
+            self.restless = True
         self.events.append(Event("preempted", ended, eviction.by, eviction.target.why))
 
     def _turns(self, entries: list[Entry]) -> Iterable[Entry]:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from blueprint.admission.amounts import FlavorResource
 from blueprint.admission.preemption import Bid, Target, Why, restore, spare
 from blueprint.admission.quota import QuotaNode
-from blueprint.admission.state import Queue, Running, State
+from blueprint.admission.state import Mark, Queue, Running, State
 
 Share = tuple[int, float]
 """Sorts shares: queues without weight that borrow come last, by what they borrow; others by the weighted share."""
@@ -20,10 +20,12 @@ Share = tuple[int, float]
 
 @dataclass(frozen=True, slots=True)
 class Dominant:
-    """The largest part of what can be lent of a resource that a node has borrowed, in thousandths."""
+    """The largest part of what can be lent of a resource that a node has borrowed, by its weight, in thousandths.
 
-    ratio: float
-    weight: float
+    The lower share is served first, the higher one preempted first.
+    """
+
+    share: Share
     borrowed: frozenset[FlavorResource]
 
     @property
@@ -31,20 +33,11 @@ class Dominant:
         """Whether anything is borrowed."""
         return bool(self.borrowed)
 
-    @property
-    def share(self) -> Share:
-        """For comparing: the lower one is served first, the higher one preempted first."""
-        if self.ratio == 0:
-            return 0, 0.0
-        if self.weight == 0:
-            return 1, self.ratio
-        return 0, self.ratio / self.weight
-
 
 def dominant(node: QuotaNode) -> Dominant:
     """The dominant share of a queue or cohort; nothing for a root."""
     if node.parent is None:
-        return Dominant(0, node.weight, frozenset())
+        return Dominant((0, 0.0), frozenset())
     borrowed: dict[str, int] = {}
     keys: set[FlavorResource] = set()
     for key, quota in node.subtree.items():
@@ -54,7 +47,9 @@ def dominant(node: QuotaNode) -> Dominant:
             keys.add(key)
     lendable = node.parent.lendable() if borrowed else {}
     ratios = [amount * 1000.0 / lendable[name] for name, amount in borrowed.items() if lendable.get(name, 0) > 0]
-    return Dominant(max(ratios, default=0.0), node.weight, frozenset(keys))
+    ratio = max(ratios, default=0.0)
+    share = (1, ratio) if ratio and not node.weight else (0, ratio / node.weight if ratio else 0.0)
+    return Dominant(share, frozenset(keys))
 
 
 def fair(bid: Bid, strategies: tuple[str, ...], *, within_nominal: bool) -> list[Target]:
@@ -66,6 +61,9 @@ def fair(bid: Bid, strategies: tuple[str, ...], *, within_nominal: bool) -> list
     if not candidates:
         return []
     bid.state.use(bid.queue, bid.usage)
+    if not _entitled(bid, within_nominal=within_nominal) and _all_below(bid, candidates):
+        bid.state.use(bid.queue, bid.usage, sign=-1)
+        return []
     fits, targets, again = _first(bid, candidates, strategies[0], within_nominal=within_nominal)
     if not fits and len(strategies) > 1:
         fits = _second(bid, again, targets)
@@ -74,6 +72,22 @@ def fair(bid: Bid, strategies: tuple[str, ...], *, within_nominal: bool) -> list
         targets = spare(bid, targets, may_borrow=True)
     restore(bid.state, targets)
     return targets if fits else []
+
+
+def _entitled(bid: Bid, *, within_nominal: bool) -> bool:
+    """Whether the queue only takes back what is its own (its use is counted in)."""
+    return within_nominal and not any(bid.queue.node.exceeds(key) for key in bid.keys)
+
+
+def _all_below(bid: Bid, candidates: list[Running]) -> bool:
+    """Whether all candidates are of other sides that have less than the queue's own: then none of them has to go."""
+    for name in {candidate.queue for candidate in candidates}:
+        if name == bid.queue.name:
+            return False
+        mine, theirs = _below_meeting(bid.queue.node, bid.state.queues[name].node)
+        if dominant(mine).share <= dominant(theirs).share:
+            return False
+    return True
 
 
 def _candidates(bid: Bid) -> Iterator[Running]:
@@ -99,8 +113,30 @@ class _Order:
         self.path = set(bid.queue.node.ancestors())
         self.waiting: dict[str, list[Running]] = {}
         self.dropped: set[QuotaNode] = set()
+        self._shares: dict[QuotaNode, Dominant] = {}
+        self._without: dict[tuple[QuotaNode, Mark], Share] = {}
         for candidate in candidates:
             self.waiting.setdefault(candidate.queue, []).append(candidate)
+
+    def dominant(self, node: QuotaNode) -> Dominant:
+        """The share of a node as it is now."""
+        found = self._shares.get(node)
+        if found is None:
+            found = self._shares[node] = dominant(node)
+        return found
+
+    def after(self, candidate: Running, node: QuotaNode) -> Share:
+        """The share of a node without a candidate; those that use the same make the same difference."""
+        key = node, candidate.mark
+        found = self._without.get(key)
+        if found is None:
+            found = self._without[key] = _after(self.bid.state, candidate, node)
+        return found
+
+    def changed(self) -> None:
+        """Forget shares: a workload went."""
+        self._shares.clear()
+        self._without.clear()
 
     def queues(self) -> Iterator[Queue]:
         """The next queue to look at; between two of them one of its candidates is taken, or it is dropped."""
@@ -121,7 +157,7 @@ class _Order:
         for child in cohort.cohorts():
             if child in self.dropped:
                 continue
-            found = dominant(child)
+            found = self.dominant(child)
             if not found.borrows and child not in self.path:
                 self.dropped.add(child)
             elif found.share >= below_share:
@@ -137,7 +173,7 @@ class _Order:
         for child in cohort.queues():
             if child in self.dropped:
                 continue
-            found = dominant(child)
+            found = self.dominant(child)
             own = child is self.bid.queue.node
             if (not found.borrows and not own) or not self.waiting.get(child.name):
                 self.dropped.add(child)
@@ -154,7 +190,7 @@ def _first(
 ) -> tuple[bool, list[Target], list[Running]]:
     """Preempt by the first strategy; returns whether it fits, the targets, and who was spared."""
     order = _Order(bid, candidates)
-    entitled = within_nominal and not any(bid.queue.node.exceeds(key) for key in bid.keys)
+    entitled = _entitled(bid, within_nominal=within_nominal)
     targets: list[Target] = []
     spared: list[Running] = []
     for queue in order.queues():
@@ -163,14 +199,19 @@ def _first(
             why = Why.WITHIN_QUEUE if queue is bid.queue else Why.RECLAIM
             if _preempt(bid, waiting.pop(0), why, targets):
                 return True, targets, []
+            order.changed()
             continue
         mine, theirs = _below_meeting(bid.queue.node, queue.node)
-        share, before = dominant(mine).share, dominant(theirs).share
+        share, before = order.dominant(mine).share, order.dominant(theirs).share
+        if share > before:  # nobody's going makes their share larger
+            spared += waiting
+            waiting.clear()
         while waiting:
             candidate = waiting.pop(0)
-            if _unfair(strategy, share, before, _after(bid.state, candidate, theirs)):
+            if _unfair(strategy, share, before, order.after(candidate, theirs)):
                 if _preempt(bid, candidate, Why.FAIR_SHARING, targets):
                     return True, targets, []
+                order.changed()
                 break
             spared.append(candidate)
     return False, targets, spared
@@ -181,9 +222,10 @@ def _second(bid: Bid, candidates: list[Running], targets: list[Target]) -> bool:
     order = _Order(bid, candidates)
     for queue in order.queues():
         mine, theirs = _below_meeting(bid.queue.node, queue.node)
-        unfair = dominant(mine).share < dominant(theirs).share
-        if unfair and _preempt(bid, order.waiting[queue.name].pop(0), Why.FAIR_SHARING, targets):
-            return True
+        if order.dominant(mine).share < order.dominant(theirs).share:
+            if _preempt(bid, order.waiting[queue.name].pop(0), Why.FAIR_SHARING, targets):
+                return True
+            order.changed()
         order.dropped.add(queue.node)
     return False
 
@@ -218,5 +260,8 @@ def _child_towards(node: QuotaNode, top: QuotaNode) -> QuotaNode:
 
 def _after(state: State, workload: Running, node: QuotaNode) -> Share:
     """The share of a node without one workload of a queue below it."""
-    with state.without([workload]):
-        return dominant(node).share
+    queue = state.queues[workload.queue]
+    state.use(queue, workload.usage, sign=-1)  # where its pods stand has no part in it
+    share = dominant(node).share
+    state.use(queue, workload.usage)
+    return share

@@ -9,11 +9,13 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from blueprint.admission.amounts import Amounts, Usage
+from blueprint.admission.amounts import Amounts, FlavorResource, Usage
 from blueprint.admission.queues import ClusterQueue
 from blueprint.admission.quota import QuotaNode
 from blueprint.admission.topology import Spread, Topology, Values
 from blueprint.admission.world import World
+
+Mark = tuple[tuple[FlavorResource, int], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +39,14 @@ class Running:
     usage: Usage
     nodes: tuple[OnNodes, ...] = ()
     evicted: bool = False
+    _mark: Mark | None = None
+
+    @property
+    def mark(self) -> Mark:
+        """What it uses of quota, to tell those that use the same."""
+        if self._mark is None:
+            self._mark = tuple(sorted(self.usage.items()))
+        return self._mark
 
 
 @dataclass(slots=True, eq=False)
