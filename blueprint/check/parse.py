@@ -7,6 +7,7 @@ parser; one that holds anything the two could read differently, or that the fast
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, fields, replace
 from functools import cache
@@ -36,6 +37,9 @@ MAX_FILE = 16 * 1024 * 1024
 
 SILENCER = "blueprint: ignore"
 """What a comment that silences findings starts with."""
+
+_LONE = re.compile(r"^[ \t]*(?:__[A-Z][A-Z0-9_]*__|@@?[A-Z][A-Z0-9_]*@|%%[A-Z][A-Z0-9_]*%%)[ \t]*$", re.MULTILINE)
+"""A line that a script will put several lines in the place of."""
 
 _WORDS = ("apiVersion", "kind:", '"kind"', "'kind'")
 _ENVELOPES = tuple(word.encode(code) for word in _WORDS for code in ("utf-8", "utf-16-le"))
@@ -185,6 +189,9 @@ class _Reader:
                     continue
                 if "${" in chunk and self._filled(chunk, start):
                     continue
+                if _LONE.search(chunk):
+                    self._pass_over()
+                    continue
                 unreadable = True
                 self._remark(problem.remark, start)
         self.reading.counts.unreadable += unreadable
@@ -201,10 +208,15 @@ class _Reader:
         if not filled and len(body) == 2:
             self._object(body, start + max(first_content(chunk)[0], 0), 0, _everything)
         elif not filled:
-            counts.documents += 1
-            counts.templates += 1
+            self._pass_over()
         self.template = False
         self.noted = self.noted or not filled or counts.objects > before
+
+    def _pass_over(self) -> None:
+        """Count a document that is nothing before another tool has filled it in."""
+        self.reading.counts.documents += 1
+        self.reading.counts.templates += 1
+        self.noted = True
 
     def _filled(self, chunk: str, start: int) -> bool:
         """Whether a document could be read with marks in place of its placeholders; its objects then are."""

@@ -306,3 +306,11 @@ def test_what_sops_encrypts_is_unknown_and_what_it_adds_goes() -> None:
         """
     assert not codes(text)
     assert codes(text.replace("mac:", "hash:")) == {"SCH104"}
+
+
+@pytest.mark.parametrize("line", ["__MOUNTS__", "  @MOUNTS@", "%%MOUNTS%%"])
+def test_a_line_for_which_a_script_puts_others_makes_a_template(line: str) -> None:
+    text = f"apiVersion: v1\nkind: Pod\nmetadata: {{name: a}}\nspec:\n  containers:\n{line}\n  - name: b\n"
+    reading = Reading()
+    read_bytes(text.encode(), "a.yaml", reading)
+    assert (reading.counts.templates, reading.findings, reading.templates) == (1, [], ["a.yaml"])
