@@ -145,6 +145,10 @@ class Graph:
         """Who names an object, and in which field, by the table of references."""
         return self._named_by.get(ref, ())
 
+    def named(self) -> Iterable[tuple[Ref, Sequence[tuple[Manifest, Reference]]]]:
+        """Every identity that is named, and by whom."""
+        return self._named_by.items()
+
     @cached_property
     def pods(self) -> Sequence[tuple[Manifest, PodTemplate]]:
         """Every pod and pod template with the object that holds it."""

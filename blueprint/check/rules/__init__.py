@@ -16,6 +16,7 @@ from blueprint.check.rules import (
     analysis,
     analysis_query,
     argo_apps,
+    argo_fields,
     argo_ops,
     argo_sets,
     audit,
@@ -41,6 +42,7 @@ from blueprint.check.rules import (
     kueue_training,
     kueue_versions,
     kyverno,
+    misspelt,
     monitors,
     promql_limits,
     promql_math,
@@ -70,6 +72,7 @@ _FAMILIES = (
     argo_apps,
     argo_sets,
     argo_ops,
+    argo_fields,
     integrity,
     waves,
     hooks,
@@ -116,6 +119,7 @@ _FAMILIES = (
     inference_pools,
     route_parents,
     job_webhooks,
+    misspelt,
 )
 
 RULES: tuple[Rule, ...] = tuple(rule for family in _FAMILIES for rule in family.RULES)
