@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from blueprint.catalog.schemas import ListMap
@@ -47,23 +47,27 @@ bodies = st.fixed_dictionaries(
 )
 
 
+@settings(deadline=None)
 @given(bodies, bodies)
 def test_edits_lead_from_one_to_the_other(old: Any, new: Any) -> None:
     edits = diff(old, new, LISTS).edits
     assert same(normal(apply(edits, old, LISTS), LISTS), normal(new, LISTS))
 
 
+@settings(deadline=None)
 @given(plain, plain)
 def test_without_lists_they_lead_there_exactly(old: Any, new: Any) -> None:
     assert same(apply(diff(old, new).edits, old), new)
 
 
+@settings(deadline=None)
 @given(bodies)
 def test_the_same_is_no_difference(body: Any) -> None:
     found = diff(body, body, LISTS)
     assert found.edits == () and found.reordered == ()
 
 
+@settings(deadline=None)
 @given(bodies, st.randoms(use_true_random=False))
 def test_order_of_items_and_members_means_nothing(body: Any, random: Any) -> None:
     spec = body.get("spec", {})
@@ -76,6 +80,7 @@ def test_order_of_items_and_members_means_nothing(body: Any, random: Any) -> Non
         assert diff(body, shuffled, LISTS).edits == ()
 
 
+@settings(deadline=None)
 @given(bodies, bodies)
 def test_no_edit_says_the_same_twice(old: Any, new: Any) -> None:
     edits = diff(old, new, LISTS).edits
