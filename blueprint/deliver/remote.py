@@ -14,10 +14,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import StrEnum
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 
 from blueprint.deliver.git import Git, GitFailed, Setting, plain
 from blueprint.errors import UsageError
+from blueprint.tree import paths
+from blueprint.tree.exchange import write_file
 
 _MOVED = ("fetch first", "non-fast-forward", "stale info", "failed to update ref", "cannot lock ref", "incorrect old")
 """Words of a rejected push that mean: somebody else was faster (git-push(1), receive-pack)."""
@@ -97,19 +99,19 @@ class Remote:
             mode, kind, oid = head.split()
             if kind == "blob":
                 files[name] = (mode, oid)
-        parents = {str(parent) for name in files for parent in PurePosixPath(name).parents}
+        folders = paths.folders_of(files)
         for name in files:
             # A tree made by hand can hold what no checkout would: it must not write outside of the folder.
-            if name in parents or {"..", ".git", ""} & set(name.split("/")):
+            if name in folders or {"..", ".git", ""} & set(name.split("/")):
                 raise UsageError(f"the tree holds {name!r}, which no file can be called", where=self.shown)
+        for folder in sorted(folders):
+            (target / folder).mkdir()
         contents = self._blobs([oid for _, oid in files.values()])
         for (name, (mode, _)), data in zip(files.items(), contents, strict=True):
-            place = target / name
-            place.parent.mkdir(parents=True, exist_ok=True)
             if mode == "120000":
-                place.symlink_to(os.fsdecode(data))
+                (target / name).symlink_to(os.fsdecode(data))
             else:
-                place.write_bytes(data)
+                write_file(f"{target}/{name}", data)
         return target
 
     def has(self, treeish: str, path: str) -> bool:
