@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 from pathlib import Path
 
 import pytest
 
-from blueprint.new import FOLDERS, examples
+from blueprint.new import FOLDERS, copy_example, examples
 from blueprint.pipeline import render_platform
+from blueprint.report import table
 
 HERE = Path(__file__).parent
 
@@ -27,6 +29,24 @@ def test_tree_is_as_it_was(example: str, tmp_path: Path, request: pytest.Fixture
         shutil.copytree(tree, golden)
         (golden / "blueprint.lock").unlink()
     assert _files(tree) == _files(golden)
+
+
+def test_the_readme_shows_what_rendering_ends_with(tmp_path: Path) -> None:
+    platform = tmp_path / "platform"
+    copy_example("reference", platform)
+    rendering = render_platform(platform, tmp_path / "tree")
+    assert rendering.plan is not None
+    readme = (HERE.parents[1] / "README.md").read_text("utf-8")
+    shown = readme.partition("What `make render` ends with:")[2].split("```")[1].strip().splitlines()
+    real = table.rendered(rendering.applications).splitlines()
+    real += [f"rendered: {len(rendering.plan.added)} added, 0 changed, 0 removed", "next: blueprint check rendered"]
+    real += [f"{rendering.totals.objects} objects in 2 clusters · no findings"]
+    assert {_plain(line) for line in shown} - {"", "…"} <= {_plain(line) for line in real}
+
+
+def _plain(line: str) -> str:
+    """A line without its columns, the cluster in front, and the seconds at the end."""
+    return " ".join(re.sub(r" · [\d.]+ s$", "", line).split()).removeprefix("prod-a ").removeprefix("preprod ")
 
 
 def _files(root: Path) -> dict[str, str]:
