@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from xml.sax.saxutils import escape, quoteattr
+from xml.sax.saxutils import escape
 
 from blueprint.picture.metrics import fitted, width
 from blueprint.picture.theme import style
@@ -111,17 +111,6 @@ class Scene:
             f'<path class="f-{kind}" d="M{_n(x2)} {_n(y2)}L{_n(x2 - 8)} {_n(y2 - 4)}L{_n(x2 - 8)} {_n(y2 + 4)}Z"/>'
         )
 
-    def tag(self, x: float, y: float, words: str, kind: str, *, size: float = 10.5) -> float:
-        """Words in a rounded frame of their colour, their line at `y`; how wide the frame is."""
-        wide = width(words, size, bold=True) + 12
-        self._parts.append(
-            f'<rect class="f-page l-{kind}" style="fill:var(--page)" x="{_n(x)}" y="{_n(y - size - 1.5)}" '
-            f'width="{_n(wide)}" height="{_n(size + 6)}" rx="{_n((size + 6) / 2)}"/>'
-        )
-        self.text(x + 6, y, words, size=size, fill=kind, bold=True)
-        self.grow(x + wide, y + 6)
-        return wide
-
     def _put(self, head: str, kind: str, tip: str) -> None:
         self._parts.append(f"{head}><title>{escape(tip)}</title></{kind}>" if tip else f"{head}/>")
 
@@ -136,11 +125,6 @@ class Scene:
             f'<desc id="{scope}-d">{escape(self.description)}</desc>\n<style>{style(scope)}</style>\n'
             f'<rect class="f-page" width="{_n(wide)}" height="{_n(high)}"/>\n' + "\n".join(self._parts) + "\n</svg>\n"
         )
-
-
-def attribute(text: str) -> str:
-    """Text as a quoted attribute of XML."""
-    return quoteattr(text)
 
 
 def _n(value: float) -> str:

@@ -14,7 +14,6 @@ LIGHT = {
     "own": "#0b62c4",
     "kept": "#0a3f7d",
     "loan": "#4a8ad4",
-    "on": "#ffffff",
     "good": "#1a7f37",
     "warn": "#8a5a00",
     "bad": "#c01c28",
@@ -30,7 +29,6 @@ DARK = {
     "own": "#4c9bff",
     "kept": "#9cc8ff",
     "loan": "#2f6fbf",
-    "on": "#0d1117",
     "good": "#3fb950",
     "warn": "#dba32a",
     "bad": "#ff6b63",
@@ -71,5 +69,5 @@ def style(scope: str) -> str:
         f"@media(prefers-color-scheme:dark){{.{scope}{{{variables(DARK)}}}}}"
         f"{fills}{lines}.{scope} .b{{font-weight:700}}.{scope} .d{{stroke-dasharray:4 3}}"
         f".{scope} .halo{{paint-order:stroke;stroke:var(--page);stroke-width:4px;stroke-linejoin:round}}"
-        f".{scope} .o{{stroke:var(--edge);stroke-width:1}}.{scope} .s{{stroke:var(--page);stroke-width:1.5}}"
+        f".{scope} .o{{stroke:var(--edge);stroke-width:1}}"
     )
