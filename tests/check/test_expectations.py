@@ -34,7 +34,7 @@ def test_what_is_compared_is_passed_over_and_what_is_applied_is_read(tmp_path: P
         (tmp_path / name).write_text(PART)
     (tmp_path / "policy.yaml").write_text(MAP)
     reading = read([tmp_path])
-    assert [manifest.kind for manifest in reading.manifests] == ["Test", "ConfigMap"]
+    assert [manifest.kind for manifest in reading.manifests] == ["ConfigMap"]
     assert [(f.code, f.fails) for f in reading.findings] == [("YML303", False)]
     assert "5 files say" in reading.findings[0].message
     assert [m.kind for m in read([tmp_path / "ready.yaml"]).manifests] == ["Pod"]  # asked for by itself
