@@ -38,14 +38,13 @@ def main() -> int:
     with tempfile.TemporaryDirectory(prefix="blueprint-bench-") as folder:
         scratch = Path(folder)
         base, head, objects, changed = trees(scratch)
-        ours = [sys.executable, "-m", "blueprint", "review", str(base), str(head)]
-        print(f"{objects:,} objects, {changed} changed; median of {RUNS} runs, seconds of CPU\n")
+        print(f"{objects:,} objects, {changed} changed; seconds of processor time\n")
         print("| | seconds | what it prints |\n|---|---:|---|")
-        print(f"| `blueprint review` | {timed(ours)} | {said(ours)} |")
-        print(f"| `diff -r` | {timed(['diff', '-r', str(base), str(head)])} | {said(['diff', '-r', base, head])} |")
+        ours = [sys.executable, "-m", "blueprint", "review", str(base), str(head)]
+        print(f"| `blueprint review` | {measured(ours, RUNS)} |")
+        print(f"| `diff -r` | {measured(['diff', '-r', str(base), str(head)], RUNS)} |")
         if dyff.exists():
-            between = [str(dyff), "between", *map(str, joined(scratch, base, head))]
-            print(f"| `dyff between` | {timed(between)} | {said(between)} |")
+            print(f"| `dyff between` | {measured([str(dyff), 'between', *map(str, joined(scratch, base, head))], 1)} |")
         print()
         noticed(scratch, dyff if dyff.exists() else None)
     return 0
@@ -85,21 +84,17 @@ def joined(scratch: Path, *folders: Path) -> Iterator[Path]:
         yield file
 
 
-def timed(command: Sequence[object]) -> str:
-    """Seconds of processor time, the median of some runs."""
+def measured(command: Sequence[str], runs: int) -> str:
+    """Seconds of processor time, the median of some runs, and how much is printed."""
     spent = []
-    for _ in range(RUNS):
+    lines = 0
+    for _ in range(runs):
         before = resource.getrusage(resource.RUSAGE_CHILDREN)
-        subprocess.run(list(map(str, command)), capture_output=True, check=False, cwd=ROOT, timeout=600)
+        done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT, timeout=600)
         after = resource.getrusage(resource.RUSAGE_CHILDREN)
         spent.append(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
-    return f"{statistics.median(spent):.2f}"
-
-
-def said(command: Sequence[object]) -> str:
-    """How much a tool prints."""
-    done = subprocess.run(list(map(str, command)), capture_output=True, text=True, check=False, cwd=ROOT, timeout=600)
-    return f"{len(done.stdout.splitlines()):,} lines"
+        lines = len(done.stdout.splitlines())
+    return f"{statistics.median(spent):.2f} | {lines:,} lines"
 
 
 def noticed(scratch: Path, dyff: Path | None) -> None:

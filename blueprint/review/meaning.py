@@ -41,6 +41,7 @@ _WORDS = (
 """One of these stands in every file that decides."""
 _JOBS = (b"kueue.x-k8s.io/queue-name", b"queueName", b"ScaledObject", b"HorizontalPodAutoscaler")
 """One of these stands in every file with a job that is queued, or with its scaler."""
+_TRAINJOBS = (b"kind: TrainJob", b'"TrainJob"')
 
 _MOST_JOBS = 400
 """Jobs that are decided on each side of one cluster; the rest is told to be left out."""
@@ -55,12 +56,12 @@ class _Half:
     states: dict[str, State] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, side: Side, cluster: str, where: Places, own: Iterable[Manifest], *, jobs: bool) -> _Half:
-        """Everything of the side that decides in a cluster; what lies outside of all clusters is in each.
+    def of(cls, side: Side, cluster: str, where: Places, own: Iterable[Manifest], words: tuple[bytes, ...]) -> _Half:
+        """What of the side decides in a cluster, by words in its files; what lies outside of all clusters is in each.
 
-        With `jobs` all jobs, too; without them `own` are those that are asked about.
+        `own` are objects that are asked about, whether a word stands in their files or not.
         """
-        found = side.holding((*_WORDS, *_JOBS) if jobs else _WORDS)
+        found = side.holding(words)
         mine = [m for m in found.manifests if where.cluster(m) in (cluster, "")]
         known = set(map(id, mine))
         mine += [manifest for manifest in own if id(manifest) not in known]
@@ -95,13 +96,21 @@ def meanings(sides: Sides, pairs: Sequence[Pair], where: Places) -> list[Meaning
     found: list[Meaning] = []
     for cluster in clusters:
         mine = [pair for pair in pairs if pair.cluster in (cluster, "") and _decides(pair)]
-        every = any(not _is_job(pair) for pair in mine)
-        old = _Half.of(sides.base, cluster, where, [pair.old for pair in mine if pair.old], jobs=every)
-        new = _Half.of(sides.head, cluster, where, [pair.new for pair in mine if pair.new], jobs=every)
+        words = _words(mine)
+        old = _Half.of(sides.base, cluster, where, [pair.old for pair in mine if pair.old], words)
+        new = _Half.of(sides.head, cluster, where, [pair.new for pair in mine if pair.new], words)
         if any(kind_name(pair.ref) in _QUEUES for pair in mine):
             found += quotas(old.world, new.world, cluster)
         found += _jobs(old, new, mine, cluster)
     return found
+
+
+def _words(pairs: Sequence[Pair]) -> tuple[bytes, ...]:
+    """What stands in the files that must be read: with all jobs only where more than jobs and runtimes changed."""
+    others = [pair for pair in pairs if not _is_job(pair)]
+    if not others:
+        return _WORDS
+    return (*_WORDS, *(_TRAINJOBS if all(kind_name(pair.ref) in _RUNTIMES for pair in others) else _JOBS))
 
 
 def _is_job(pair: Pair) -> bool:

@@ -36,7 +36,7 @@ def compare(opened: Sides, *, findings: bool = True, shipped: SchemaPack | None 
     broken = unreadable(opened)
     said = [(pair, judge.statements(pair)) for pair in pairs if pair.new or pair.there.source.file not in broken]
     statements = [statement for _, found in said for statement in found]
-    loud = [pair for pair, found in said if any(each.risk is not Risk.NONE for each in found) or _labels(pair)]
+    loud = [pair for pair, found in said if any(each.risk is not Risk.NONE for each in found)]
     return Review(
         base=opened.base.name,
         head=opened.head.name,
@@ -49,11 +49,6 @@ def compare(opened: Sides, *, findings: bool = True, shipped: SchemaPack | None 
         findings=judged(opened, pack, configuration(opened)) if findings else Judged(),
         place=opened.head.place,
     )
-
-
-def _labels(pair: Pair) -> bool:
-    """Whether it is a namespace: its labels, harmless in themselves, may let it into a queue."""
-    return pair.ref.kind == "Namespace"
 
 
 def unreadable(opened: Sides) -> dict[str, Meaning]:
