@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import gzip
+import json
+from hashlib import sha256
+from importlib import resources
 from pathlib import Path
 
 import pytest
@@ -116,6 +120,16 @@ def test_every_release_can_be_read() -> None:
         for each in releases.releases(name):
             assert releases.records(name, each)
             assert releases.nearest(name, each) == each
+
+
+def test_files_of_releases_are_those_of_the_lock() -> None:
+    folder = resources.files("blueprint.catalog").joinpath("data/releases")
+    lock = json.loads(folder.joinpath("LOCK.json").read_bytes())
+    files = {each.name for each in folder.iterdir()} - {"LOCK.json"}
+    listed = {f"{name}@{each}.json.gz": mark for name, row in lock.items() for each, mark in row["releases"].items()}
+    assert files == listed.keys()
+    for name, mark in listed.items():
+        assert sha256(gzip.decompress(folder.joinpath(name).read_bytes())).hexdigest() == mark
 
 
 def test_an_unknown_component_is_wrong_usage() -> None:
