@@ -7,7 +7,6 @@ from posixpath import normpath
 from typing import Any
 
 from blueprint.attest.filelist import Listing
-from blueprint.check.parse import Reading, read_bytes
 from blueprint.finding import Finding
 from blueprint.tree.lock import NAME as LOCK
 from blueprint.tree.scan import SIGNATURES
@@ -40,6 +39,8 @@ def _sources(path: str, data: bytes) -> Iterator[dict[str, Any]]:
     """The sources of the Applications in a file, and of the templates of ApplicationSets."""
     if path == LOCK or b"Application" not in data:
         return
+    from blueprint.check.parse import Reading, read_bytes  # a tenth of a second, for trees with Applications only
+
     reading = Reading()
     read_bytes(data, path, reading)
     for manifest in reading.manifests:
