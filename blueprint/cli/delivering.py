@@ -145,6 +145,7 @@ def promote(
     from blueprint.deliver.git import borrowed
     from blueprint.deliver.preview import preview
     from blueprint.deliver.promote import kept
+    from blueprint.deliver.release import merged
     from blueprint.deliver.remote import Remote
     from blueprint.deliver.stages import named, route
 
@@ -154,39 +155,43 @@ def promote(
     platform = _platform(path)
     way = route(platform, address=_address(path, remote), branch=branch)
     with Remote.open(way.address, borrowed(path)) as place:
-        orders = []
+        # What one branch takes of one release is one commit.
+        found: dict[tuple[str, str, str], list[Release]] = {}
         for cluster in named(platform, environment):
-            target, trailers, verb = way.branch(cluster), {}, "Promote"
+            target, left = way.branch(cluster), ""
             if back:
-                verb = "Roll back"
                 release, left = source_of_rollback(place, cluster, target, way.path)
-                trailers = {"Rolled-Back": left}
             elif to:
                 release = kept(place, to).of([cluster])
             else:
                 release = source_of_promotion(place, cluster, way.stages, way.branch, way.path)
-            onto = f"blueprint/{target}" if pull_request else ""
-            orders.append(
-                Order(
-                    release,
-                    target,
-                    way.path,
-                    verb=verb,
-                    trailers=trailers,
-                    sign=sign,
-                    overwrite=force,
-                    onto=onto,
-                )
+            found.setdefault((target, release.name, left), []).append(release)
+        if pull_request and len({target for target, _, _ in found}) < len(found):
+            raise UsageError("these clusters go back to different releases", hint="propose one cluster at a time")
+        orders = [
+            Order(
+                merged(parts),
+                target,
+                way.path,
+                verb="Roll back" if back else "Promote",
+                trailers={"Rolled-Back": left} if left else {},
+                sign=sign,
+                overwrite=force,
+                onto=f"blueprint/{target}" if pull_request else "",
             )
-        # All of them are found and reviewed before the first is pushed: a stage moves whole, or not at all.
+            for (target, _, left), parts in found.items()
+        ]
+        # All of them are found and reviewed before the first is pushed.
         outcomes = [deliver(place, replace(order, check_only=True)) for order in orders]
         reviews = [preview(place, outcome) for outcome in outcomes]
         if output is Output.TEXT:
-            for found in filter(None, reviews):
-                _show(found)
+            for review in filter(None, reviews):
+                _show(review)
         if not dry_run and all(outcome.status is not Status.REFUSED for outcome in outcomes):
             if any(reviews) and sys.stdin.isatty() and not yes:
-                typer.confirm(f"{orders[0].verb} {', '.join(each.clusters[0] for each in orders)}?", abort=True)
+                typer.confirm(
+                    f"{orders[0].verb} {', '.join(name for each in orders for name in each.clusters)}?", abort=True
+                )
             outcomes = [_proposed(deliver(place, order), place, forge, forge_api) for order in orders]
     _tell(outcomes, output)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path
@@ -49,6 +49,16 @@ class Release:
     def contents(self) -> dict[str, bytes]:
         """All its files, the lock among them."""
         return {**self.files, NAME: dump(self.lock)}  # one name, one content: signatures can come later
+
+
+def merged(parts: Iterable[Release]) -> Release:
+    """Parts of one release, put together."""
+    files: dict[str, bytes] = {}
+    clusters: dict[str, Part] = {}
+    for part in parts:
+        files |= part.files
+        clusters |= part.lock.clusters
+    return Release(files, Lock(clusters))
 
 
 def name_of(made: Made) -> str:

@@ -119,7 +119,8 @@ def test_github_delivers_and_promotes(world):
     run = steps(jobs["promote"])["Promote"]
     shell(platform, run, GITHUB_ACTOR="someone", ENVIRONMENT="production", BACK="false")
     assert {name.split("/")[1] for name in files_at(remote)} == {"staging", "eu-west", "us-east", "blueprint.lock"}
-    assert git(remote, "log", "-1", "--format=%an") == "someone"
+    assert git(remote, "log", "-1", "--format=%an%n%s").splitlines()[0] == "someone"
+    assert git(remote, "rev-list", "--count", "main") == "2"  # both clusters of the stage in one commit
     shell(platform, run, code=2, GITHUB_ACTOR="someone", ENVIRONMENT="eu-west", BACK="true")
 
 
