@@ -22,6 +22,9 @@ DOES = {
     "unchanged": ("compare all inputs and every file of the tree with the lock", "nothing is rendered"),
     "one spec changed": ("all of *cold*; only files that differ are written", "no part of the rendering is kept"),
     "check": ("read anybody's YAML as Kubernetes does, then the checks of *cold*", "specs, waves"),
+    "explain": ("decide about one job as Kueue's scheduler does, and find the smallest change", "no cluster is asked"),
+    "simulate": ("let 10,000 workloads of four teams arrive, wait, be placed and preempted, and end (at every size)",
+                 "node failures, admission checks"),
     "helm template | kubeconform": ("render, validate by the same closed schemas",
                                     "specs, order, list keys, CEL, names, built-in rules, files, lock"),
     "helm template": ("render to one stream", "every check, files, lock"),
@@ -30,8 +33,13 @@ DOES = {
     "kustomize build": ("read, index and write resources to one stream", "templates, every check, files, lock"),
 }  # fmt: skip
 #: Row → objects (about) → seconds.
-BUDGETS = {"cold": {1_000: 1.0, 10_000: 4.0}, "unchanged": {1_000: 0.5, 10_000: 0.5}}
-CALLS = {"check": "blueprint check"}
+BUDGETS = {
+    "cold": {1_000: 1.0, 10_000: 4.0},
+    "unchanged": {1_000: 0.5, 10_000: 0.5},
+    "explain": {1_000: 0.5},
+    "simulate": {1_000: 10.0, 10_000: 10.0},
+}
+CALLS = {name: f"blueprint {name}" for name in ("check", "explain", "simulate")}
 
 
 def table(results: Sequence[Result]) -> str:

@@ -16,6 +16,8 @@ API = "platform.blueprint/v1alpha1"
 TRAINER = f"registry.example.com/training/torch@sha256:{'37bf51bf' * 8}"
 SERVER = f"registry.example.com/serving/vllm@sha256:{'fb9bdb68' * 8}"
 
+ARRIVALS = 10_000
+
 
 @dataclass(frozen=True, slots=True)
 class Shape:
@@ -51,6 +53,21 @@ def touch(root: Path, generation: int) -> None:
     at = next(at for at, line in enumerate(lines) if line.startswith("  memory: "))
     lines[at] = f"  memory: {64 + generation}Gi\n"
     path.write_text("".join(lines), encoding="utf-8")
+
+
+def write_arrivals(file: Path, shape: Shape) -> None:
+    """Write a table of ten thousand workloads that queue on one cluster: a third more than it has room for.
+
+    Each team sends its two jobs and a small one, one after the other and at once.
+    """
+    each = ARRIVALS // (3 * shape.teams)
+    rows = ["job,namespace,queue,pods,requests.cpu,requests.memory,requests.nvidia.com/gpu,at,count,every,duration"]
+    for number in range(1, shape.teams + 1):
+        team = f"team-{number:03}"
+        rows.append(f"PyTorchJob/{team}-sft,{team},,,,,,{number}m,{each},20m,8h")
+        rows.append(f"TrainJob/{team}-pretrain,{team},,,,,,{number}m,{each},90m,3h")
+        rows.append(f",{team},training,1,8,32Gi,1,{number}m,{ARRIVALS // shape.teams - 2 * each},10m,2h")
+    file.write_text("\n".join(rows) + "\n", encoding="utf-8")
 
 
 def _document(kind: str, name: str, spec: dict[str, Any]) -> dict[str, Any]:

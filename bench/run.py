@@ -54,6 +54,7 @@ def run_size(shape: Shape, folder: Path, runs: int, tools: Peers | None) -> Resu
         "unchanged": measure(render, cwd=folder, runs=runs),
         "one spec changed": measure(render, cwd=folder, runs=runs, before=lambda run: platforms.touch(specs, run + 1)),
         "check": measure([*blueprint, "check", str(tree)], cwd=folder, runs=runs),
+        **_decisions(blueprint, shape, folder, runs),
     }
     manifests = peers.objects(tree)
     size = sum(Path(manifest.source.file).stat().st_size for manifest in manifests) / 1e6
@@ -61,6 +62,20 @@ def run_size(shape: Shape, folder: Path, runs: int, tools: Peers | None) -> Resu
     if tools is not None:
         result.theirs.update(_peers(folder, tree, manifests, runs, tools))
     return result
+
+
+def _decisions(blueprint: list[str], shape: Shape, folder: Path, runs: int) -> dict[str, Series]:
+    """What Kueue would do with one job of the platform, and with ten thousand that queue on a cluster of four teams."""
+    explain = ["explain", "PyTorchJob/team-001-sft", str(folder / "tree" / shape.cluster_names[0])]
+    few, small = Shape(1, 4), folder / "small"
+    platforms.write(small, few)
+    platforms.write_arrivals(small / "arrivals.csv", few)
+    render_platform(small, small / "tree")
+    simulate = ["simulate", str(small / "tree"), "--arrivals", str(small / "arrivals.csv")]
+    return {
+        "explain": measure([*blueprint, *explain], cwd=folder, runs=runs),
+        "simulate": measure([*blueprint, *simulate], cwd=folder, runs=min(runs, 3)),
+    }
 
 
 def _aside(tree: Path, place: Path) -> None:

@@ -205,12 +205,11 @@ class Engine:
     def _process(self, entry: Entry, gone: dict[str, _Eviction], assumed: list[Entry]) -> None:
         """Decide about one entry with all before it in this cycle counted; Kueue's `schedule`, step 5."""
         assignment, targets = entry.attempt.assignment, entry.attempt.targets
-        if assignment.mode is Mode.NO_FIT:
+        if entry.inert:
             return
         if assignment.mode is Mode.PREEMPT and not targets:
-            if entry.waiting.queue.spec.policies.within_cohort != "Any":
-                self._reserve(entry)
-                assumed.append(entry)
+            self._reserve(entry)
+            assumed.append(entry)
             return
         if targets and entry.waiting.workload.key in self._tired:
             return

@@ -12,6 +12,7 @@ from blueprint.admission.amounts import Usage
 from blueprint.admission.attempt import Attempt
 from blueprint.admission.fairness import Share, dominant
 from blueprint.admission.lines import Waiting
+from blueprint.admission.modes import Mode
 from blueprint.admission.quota import QuotaNode
 from blueprint.admission.state import Running, State
 
@@ -32,6 +33,13 @@ class Entry:
     planned: Running | None = None
 
     @property
+    def inert(self) -> bool:
+        """Whether it can neither be admitted nor preempt, and nothing is held back for it."""
+        assignment, policies = self.attempt.assignment, self.waiting.queue.spec.policies
+        lost = assignment.mode is Mode.PREEMPT and not self.attempt.targets and policies.within_cohort == "Any"
+        return lost or assignment.mode is Mode.NO_FIT
+
+    @property
     def usage(self) -> Usage:
         """What it would use, or what is held back for it."""
         return self.attempt.assignment.usage if self.held is None else self.held
@@ -43,7 +51,9 @@ class Tournament:
     def __init__(self, state: State, entries: list[Entry], *, by_nominal: bool) -> None:
         self.state = state
         self.by_nominal = by_nominal
-        self.left = {entry.waiting.queue.node: entry for entry in entries}
+        # Below one cohort an entry that asks for nothing now is in nobody's way; below several it can hold up its own.
+        flat = len({entry.waiting.queue.node.parent for entry in entries}) == 1
+        self.left = {entry.waiting.queue.node: entry for entry in entries if not (flat and entry.inert)}
 
     def turns(self) -> Iterator[Entry]:
         """Entries in order; shares are worked out anew after each, since it may have been admitted."""
