@@ -135,10 +135,11 @@ def holds(body: Mapping[str, Any], kind: str, status: str = "True") -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """A mistake to seed into the tree, which must turn the suite red."""
+    """A mistake to seed into the tree, which must turn the suite red: in a case whose name holds `reddens`."""
 
     name: str
     seed: Callable[[Tree], Tree]
+    reddens: str
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,10 +7,10 @@ import pytest
 from blueprint.admission.nodes import find_nodes, inventories
 from blueprint.conform.corpus import corpus
 from blueprint.conform.install import outside, volume_for
+from blueprint.conform.lab import places
 from blueprint.conform.nodes import node_objects
 from blueprint.conform.suites import ALL
 from blueprint.conform.suites.access import Question, _covers, subjects
-from blueprint.conform.suites.kueue import places
 from blueprint.conform.tree import Tree, rendered
 from blueprint.errors import UsageError
 

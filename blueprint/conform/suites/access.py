@@ -225,5 +225,5 @@ SUITE = Suite(
     title="Roles give what they say, and never what no tenant may have",
     run=run,
     needs=(KUEUE, TRAINING),
-    faults=(Fault("a role widened to the classes of devices", _widened),),
+    faults=(Fault("a role widened to the classes of devices", _widened, "what no tenant may do"),),
 )

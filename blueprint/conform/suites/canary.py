@@ -173,5 +173,5 @@ SUITE = Suite(
     run=run,
     needs=(KUEUE, TRAINING),
     starts=(PROMETHEUS, ROLLOUTS),
-    faults=(Fault("an analysis that cannot fail", _blind),),
+    faults=(Fault("an analysis that cannot fail", _blind, "a slow version is aborted"),),
 )

@@ -226,5 +226,5 @@ SUITE = Suite(
     title="Claims on devices, allocated by the scheduler",
     run=run,
     needs=(KUEUE, TRAINING),
-    faults=(Fault("a class of devices that selects none", _elsewhere),),
+    faults=(Fault("a class of devices that selects none", _elsewhere, "claims of pods are allocated"),),
 )

@@ -123,5 +123,5 @@ SUITE = Suite(
     title="Order of sync waves, and the health that gates them",
     run=run,
     needs=(KUEUE, TRAINING),
-    faults=(Fault("service accounts in a wave after their Deployments", _later),),
+    faults=(Fault("service accounts in a wave after their Deployments", _later, "syncs wave by wave"),),
 )

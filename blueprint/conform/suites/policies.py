@@ -207,5 +207,5 @@ SUITE = Suite(
     run=run,
     needs=(KUEUE, TRAINING),
     starts=(GATEKEEPER, KYVERNO),
-    faults=(Fault("a policy set to Audit", _audited),),
+    faults=(Fault("a policy set to Audit", _audited, "every policy refuses something"),),
 )

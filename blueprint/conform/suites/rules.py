@@ -148,5 +148,5 @@ SUITE = Suite(
     run=run,
     programs=("promtool",),
     bare=True,
-    faults=(Fault("a metric misspelt", _misspelt),),
+    faults=(Fault("a metric misspelt", _misspelt, "every metric and label"),),
 )
