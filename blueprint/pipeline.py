@@ -264,11 +264,18 @@ def check_paths(
 
 
 def _apart(root: Path, out: Path) -> None:
-    """Refuse a tree among the specs: the next run would read rendered objects as specs."""
+    """Refuse a tree among the specs, which the next run would read as specs, and one that is no place for a tree.
+
+    A run exchanges the folder of the tree as a whole: nobody else's work may be in it.
+    """
     place, top = os.path.realpath(out), os.path.realpath(root)
     specs = [os.path.realpath(Path(top, folder)) for folder in (*FOLDERS, TEMPLATES_FOLDER)]
     if place == top or any(place == folder or place.startswith(f"{folder}{os.sep}") for folder in specs):
         raise UsageError("the tree would lie among the specs", where=str(out), hint="give it a folder of its own")
+    if top.startswith(place.rstrip(os.sep) + os.sep):
+        raise UsageError("the tree would hold the platform itself", where=str(out), hint="give it a folder of its own")
+    if ".git" in Path(place).parts:
+        raise UsageError("the tree would lie in Git's own folder", where=str(out), hint="give it a folder of its own")
 
 
 def _made(root: Path, pack: SchemaPack, templates: Templates) -> tuple[Made, Totals, set[str]]:

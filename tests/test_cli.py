@@ -134,6 +134,25 @@ def test_a_tree_does_not_lie_among_the_specs(platform: Path, out: str) -> None:
     assert sorted(platform.rglob("*")) == before
 
 
+@pytest.mark.parametrize(
+    ("out", "says"),
+    [
+        ("..", "would hold the platform itself"),
+        ("../..", "would hold the platform itself"),
+        (".git", "Git's own folder"),
+        (".git/x/y", "Git's own folder"),
+    ],
+)
+def test_a_tree_takes_no_folder_of_others(platform: Path, out: str, says: str) -> None:
+    (platform / ".git").mkdir()
+    (platform / ".git/HEAD").write_text("ref: refs/heads/main\n")
+    before = sorted(platform.parent.rglob("*"))
+    done = blueprint("render", "--out", out, cwd=platform)
+    assert done.returncode == 2
+    assert says in done.stderr
+    assert sorted(platform.parent.rglob("*")) == before
+
+
 def test_an_unknown_cluster_is_named(platform: Path) -> None:
     wrong = blueprint("render", "--cluster", "lap", cwd=platform)
     assert wrong.returncode == 2
