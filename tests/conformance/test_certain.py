@@ -30,9 +30,10 @@ from blueprint.objects import Manifest
 from blueprint.render.emit import emit
 from tests.check.rules.cases import cases as unit_cases
 from tests.check.rules.cases import findings
-from tests.conformance.certain.table import ROOT, Case, cases, certain, judge_of, rows, source
+from tests.conformance.certain.table import ROOT, Case, cases, certain, examples, judge_of, rows, source
 from tests.conformance.certain.worlds import World, world
 from tests.conformance.conftest import program
+from tests.conformance.kueue.oracle import Answer as Decided
 from tests.conformance.kueue.oracle import Body, Oracle, running
 from tests.conformance.test_kueue_verdicts import ask, body_of
 
@@ -306,8 +307,8 @@ def oracle(crds: list[Body]) -> Iterator[Oracle]:
         yield started
 
 
-def admitted(oracle: Oracle, made: World) -> bool:
-    """Whether the scheduler admits the job of a world."""
+def decided(oracle: Oracle, made: World) -> list[Decided]:
+    """What the scheduler says to the jobs of a world."""
     client: Client = oracle.client
     for body in made.objects:
         if body["kind"] == "Namespace":
@@ -321,7 +322,7 @@ def admitted(oracle: Oracle, made: World) -> bool:
     answers = oracle.settle(names, quiet=1.0, patience=4.0)
     for node in made.nodes:
         client.delete(Target.of(node))
-    return all(answer.admitted for answer in answers.values())
+    return list(answers.values())
 
 
 @ids(cases("scheduler"))
@@ -329,8 +330,20 @@ def test_kueue_never_admits_it(case: Case, oracle: Oracle) -> None:
     verdicts = {}
     for name, text in (("bad", case.bad), ("good", case.good)):
         found = reading(text)
-        verdicts[name] = admitted(oracle, world([*found.manifests, *found.aside], f"{case.code.lower()}-{name}"))
+        made = world([*found.manifests, *found.aside], f"{case.code.lower()}-{name}")
+        verdicts[name] = all(answer.admitted for answer in decided(oracle, made))
     assert verdicts == {"bad": False, "good": True}
+
+
+def test_pods_beside_whole_slices_get_no_place(oracle: Oracle) -> None:
+    places = {}
+    for name, text in zip(("bad", "good"), examples("KQ306"), strict=True):
+        found = reading(text)
+        (answer,) = decided(oracle, world([*found.manifests, *found.aside], f"kq306-{name}"))
+        assert answer.admitted
+        (spread,) = answer.spreads.values()
+        places[name] = sum(pods for _, pods in spread or ())
+    assert places == {"bad": 4, "good": 4}  # of five pods, and of four
 
 
 # Gatekeeper and vLLM

@@ -1,76 +1,69 @@
-"""Material that projects publish: whatever rules call certain there was looked at, one by one.
+"""Material that projects publish: whatever `check` calls certain there is replayed, or was looked at, one by one.
 
-The files are read from the Go module cache when the test runs; a module that is not there is left out.
+The lists in published/ say which that is. The files are read from the Go module cache when the test runs, whole modules
+with their examples, charts and tests; a module that is not there is left out.
 """
 
 from __future__ import annotations
 
-import os
-import subprocess
-from collections.abc import Iterator
-from functools import cache
-from pathlib import Path
+from collections import Counter
 
 import pytest
-import yaml
 
-from blueprint.check.read import read
-from blueprint.check.rules import across
-from blueprint.finding import Confidence, Finding, Severity
+from blueprint.check import programs
+from blueprint.conform.controlplane import ControlPlane
+from tests.conformance.conftest import program
+from tests.conformance.published.faults import Look, Server, lists, look, modules, table
 
-FAMILIES = ("ARG", "WAV", "REF", "DRF", "IMG", "BAK", "UPG", "RBA", "TEN", "POL")
-
-FOLDERS = (
-    "sigs.k8s.io/kueue@*/config",
-    "sigs.k8s.io/jobset@*/config",
-    "sigs.k8s.io/lws@*/docs",
-    "sigs.k8s.io/gateway-api@*/examples",
-    "github.com/argoproj/argo-rollouts@*/examples",
-    "github.com/argoproj/argo-rollouts@*/docs",
-    "github.com/argoproj/argo-cd/v3@*/examples",
-    "github.com/argoproj/argo-cd/v3@*/applicationset/examples",
-    "github.com/argoproj/argo-cd/v3@*/test/e2e/testdata",
-    "github.com/argoproj/argo-cd/v3@*/docs",
-    "github.com/kubeflow/training-operator@*/examples",
-    "github.com/kubeflow/trainer/v2@*/examples",
-    "github.com/kedacore/keda/v2@*/config",
-    "github.com/kyverno/kyverno@*/test/conformance",
-    "github.com/kyverno/kyverno@*/test/cli",
-    "github.com/open-policy-agent/gatekeeper/v3@*/demo",
-    "github.com/open-policy-agent/gatekeeper/v3@*/config",
-    "github.com/open-policy-agent/gatekeeper/v3@*/test",
-    "github.com/prometheus-operator/prometheus-operator@*/example",
-    "github.com/vmware-tanzu/velero@*/examples",
-)
+LISTS = dict(lists())
+OTHERS = ("no matches for kind", "error looking up service account")
+"""What a server says for want of another object, or of a CRD."""
 
 
-@cache
-def modules() -> Path:
-    """The Go module cache."""
-    environment = os.environ | {"GOWORK": "off"}
-    done = subprocess.run(["go", "env", "GOMODCACHE"], env=environment, capture_output=True, text=True, check=True)
-    return Path(done.stdout.strip())
+@pytest.fixture(scope="module", params=sorted(LISTS))
+def seen(request: pytest.FixtureRequest) -> tuple[str, Look]:
+    """A module and what `check` says of it."""
+    folder = modules() / request.param
+    if not folder.is_dir():
+        pytest.skip(f"{request.param} is not in the module cache")
+    kustomize = str(program("kustomize"))
+    with pytest.MonkeyPatch.context() as patched:  # whatever else the machine has
+        patched.setattr(programs, "which", lambda *names: kustomize if "kustomize" in names else "")
+        return request.param, look(folder)
 
 
-def reviewed(finding: Finding) -> bool:
-    """Whether a finding is one that was looked at."""
-    rows = yaml.safe_load(Path(__file__).with_name("published.yaml").read_text("utf-8"))
-    file = finding.source.file if finding.source else ""
-    return any(row["code"] == finding.code and (row["file"] == "*" or file.endswith(row["file"])) for row in rows)
+@pytest.fixture(scope="module")
+def server(platform_plane: ControlPlane) -> Server:
+    """A server with every CRD."""
+    return Server(platform_plane.client)
 
 
-def sure(folder: Path) -> Iterator[Finding]:
-    """What is an error with certainty, in the families of this list."""
-    for finding in across(read([folder]).manifests):
-        certain = finding.severity is Severity.ERROR and finding.confidence is Confidence.CERTAIN
-        if certain and finding.code[:3] in FAMILIES:
-            yield finding
+def test_nothing_certain_that_was_not_looked_at(seen: tuple[str, Look]) -> None:
+    module, found = seen
+    listed = LISTS[module]
+    assert table(found.faults) == listed["refused"]
+    rows = {(row["code"], row["file"], row["object"]): row["why"] for row in listed["read"]}
+    assert {(each.code, each.file, each.object) for each in found.faults if not each.by_server} == rows.keys()
+    assert all(rows.values())
 
 
-@pytest.mark.parametrize("pattern", FOLDERS)
-def test_nothing_certain_that_was_not_looked_at(pattern: str) -> None:
-    folders = sorted(modules().glob(pattern))
-    if not folders:
-        pytest.skip(f"no {pattern} in the module cache")
-    for folder in folders:
-        assert [finding for finding in sure(folder) if not reviewed(finding)] == []
+def test_the_server_refuses_what_is_called_refused(seen: tuple[str, Look], server: Server) -> None:
+    faults = [each for each in seen[1].faults if each.by_server and each.manifest]
+    assert [each for each in faults if each.manifest and not server.refuses(each.manifest)] == []
+
+
+def test_the_server_takes_what_nothing_is_said_of(seen: tuple[str, Look], server: Server) -> None:
+    module, found = seen
+    known = {(row["file"], row["object"]) for row in LISTS[module].get("silent", ())}
+    folder = str(modules() / module)
+    refused = {
+        (each.source.file.removeprefix(f"{folder}/"), str(each.ref)): said
+        for each in found.quiet
+        if (said := server.refuses(each)) and not any(words in said for words in OTHERS)
+    }
+    assert {place: said for place, said in refused.items() if place not in known} == {}
+
+
+def test_no_more_is_likely_than_was_looked_at(seen: tuple[str, Look]) -> None:
+    module, found = seen
+    assert Counter(each.code for each in found.likely) <= Counter(LISTS[module].get("likely", {}))

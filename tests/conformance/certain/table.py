@@ -88,7 +88,7 @@ def source(at: str) -> Path | None:
         sources = os.environ.get("BLUEPRINT_VLLM_SOURCES")
         path = Path(sources, at.removeprefix("vllm@")) if sources else None
         return path if path and path.is_file() else None
-    from tests.conformance.test_published import modules
+    from tests.conformance.published.faults import modules
 
     module = at.partition("@")[0] + "@" + at.partition("@")[2].partition("/")[0]
     return modules() / at if (modules() / module).is_dir() else None

@@ -49,6 +49,8 @@ class Fault:
         """Whether an API server can judge it."""
         if self.manifest is None or (self.code, self.manifest.kind) in BY_WEBHOOK:
             return False
+        if self.code == "SCH102" and not _of_the_pack(self.manifest):
+            return False  # a CRD of the module serves other versions, and the server does not have it
         return self.code.startswith(BY_SERVER)
 
 
@@ -60,6 +62,13 @@ def modules() -> Path:
     return Path(done.stdout.strip())
 
 
+def _of_the_pack(manifest: Manifest) -> bool:
+    """Whether a kind is one that the server has, in whatever version."""
+    pack = SchemaPack.shipped()
+    versions = pack.versions(manifest.ref.group, manifest.kind)
+    return bool(versions) or pack.moved(manifest.api_version, manifest.kind) is not None
+
+
 def sure(finding: Finding) -> bool:
     """Whether a finding is an error with certainty."""
     return finding.severity is Severity.ERROR and finding.confidence is Confidence.CERTAIN
@@ -69,7 +78,7 @@ def sure(finding: Finding) -> bool:
 class Look:
     """What `check` says of a folder: certain errors, one for each code and object, likely ones, and quiet objects.
 
-    Quiet are whole objects of known kinds with no error at all.
+    Quiet are whole objects with no error at all, of kinds that the server knows and that the module does not define.
     """
 
     faults: list[Fault]
@@ -91,11 +100,17 @@ def look(folder: Path) -> Look:
             seen.setdefault((fault.code, fault.file, fault.object), fault)
     likely = [each for each in (*reading.findings, *found) if each.fails and not sure(each)]
     failing = {(each.source, each.object) for each in found if each.fails}
-    pack = SchemaPack.shipped().with_crds(reading.manifests)
+    pack = SchemaPack.shipped()
+    own = {
+        (each.body["spec"]["group"], each.body["spec"]["names"]["kind"])
+        for each in reading.manifests
+        if each.kind == "CustomResourceDefinition" and isinstance(each.body.get("spec"), dict) and not each.unknown
+    }
     quiet = [
         each
         for each in reading.manifests
         if not (each.unknown or each.draft or (each.source, each.ref) in failing)
+        and (each.ref.group, each.kind) not in own
         and pack.kind(each.api_version, each.kind) is not None
     ]
     return Look(sorted(seen.values(), key=lambda each: (each.file, each.object, each.code)), likely, quiet)
@@ -122,9 +137,7 @@ class Server:
         return "" if answer.ok or answer.status == 409 else answer.message
 
     def _unserved(self, manifest: Manifest, metadata: object) -> str:
-        pack = SchemaPack.shipped()
-        group = manifest.ref.group
-        if pack.versions(group, manifest.kind) or pack.moved(manifest.api_version, manifest.kind) is not None:
+        if _of_the_pack(manifest):
             return "the kind is served in other versions"
         stand_in = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata}
         answer = self.client.create(stand_in, dry_run=True)
