@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -49,12 +51,18 @@ def check(
         list[str] | None,
         typer.Option("--also", metavar="FORMAT=FILE", help="Write this format into a file, too; may be given often."),
     ] = None,
+    fix: Annotated[
+        bool, typer.Option("--fix", help="Write the fixes that are safe into the files; comments and layout stay.")
+    ] = False,
+    diff: Annotated[bool, typer.Option("--diff", help="Show what --fix would write, and write nothing.")] = False,
     output: Format = Output.TEXT,
 ) -> None:
     """Check Kubernetes objects: anybody's, not only rendered ones."""
     from blueprint.pipeline import check_paths
 
     files = _also(also)
+    if (fix or diff) and (rev or any(":" in path and not Path(path).exists() for path in paths or ())):
+        raise UsageError("a revision of Git is not written to", hint="check the work tree")
     started = time.monotonic()
     result = check_paths(
         paths or ["."],
@@ -67,6 +75,8 @@ def check(
         baseline=baseline,
         write_baseline=write_baseline,
     )
+    if fix or diff:
+        result = _fixed(result, write=fix and not diff)
     for kind, file in files:
         write_file(kind, file, result.report, result.totals)
     if output is Output.JSON:
@@ -110,6 +120,29 @@ def explain(
 def _listed(options: list[str] | None) -> list[str]:
     """Values of an option that is given several times, or holds several with commas."""
     return [part.strip() for option in options or () for part in option.split(",") if part.strip()]
+
+
+def _fixed(result: Checking, *, write: bool) -> Checking:
+    """Write the safe fixes, and leave the findings that are still true; or show the fixes only."""
+    from difflib import unified_diff
+
+    from blueprint.check.rewrite import fixed
+    from blueprint.finding import Report
+
+    done = set()
+    files = fixed(result.report.findings)
+    for file in files:
+        if write and file.done:
+            Path(file.file).write_bytes(file.after.encode())
+            done.update(file.done)
+        elif not write:
+            before, after = file.before.splitlines(keepends=True), file.after.splitlines(keepends=True)
+            print("".join(unified_diff(before, after, f"a/{file.file}", f"b/{file.file}")), end="")
+    count, left = sum(len(file.done) for file in files), sum(len(file.left) for file in files)
+    said = "fixed" if write else "would fix"
+    rest = f"; {left} by hand, for their text is not in plain blocks" if left else ""
+    print(f"{said} {count} findings in {sum(bool(file.done) for file in files)} files{rest}", file=sys.stderr)
+    return replace(result, report=Report([each for each in result.report.findings if each not in done]))
 
 
 def _also(asked: list[str] | None) -> list[tuple[Output, Path]]:
