@@ -13,6 +13,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -234,7 +235,8 @@ def test_it_serves_over_tls(service: Service, keys: Keys) -> None:
 def test_it_is_strict_about_requests(service: Service, keys: Keys) -> None:
     caller = Caller(service.port, keys)
     assert caller.post(b"{}", "/other")[0] == 404
-    assert caller.post(b"x" * (300 * 1024))[0] == 413
+    with suppress(OSError):  # the answer may come, and the connection end, before everything is sent
+        assert caller.post(b"x" * (300 * 1024))[0] == 413
     assert json.loads(caller.post(b"{")[1])["response"]["systemError"]
     old = ssl.create_default_context(cafile=str(keys.authority))
     old.maximum_version = ssl.TLSVersion.TLSv1_2
