@@ -33,7 +33,7 @@ def svg(found: Simulation) -> str:
     steps = outcome.measures.waiting_steps
     waiting = {team: steps[team] for team in sorted(steps) if any(number for _, number in steps[team])}
     panels = len(gauges) + bool(waiting)
-    height = _TOP + panels * (_HEIGHT + _GAP) + 24
+    height = _TOP + panels * (_HEIGHT + _GAP) + 14 * max(0, (len(waiting) - 1) // 4) + 24
     title = f"On this inventory: {len(outcome.runs):,} workloads in {span(outcome.end)}"
     return "\n".join(
         (
@@ -101,7 +101,8 @@ def _waiting(outcome: Outcome, index: int, waiting: Mapping[str, Steps]) -> Iter
             for n, value in enumerate(series(steps, outcome.end))
         )
         yield f'<path class="w" stroke="{colour}" d="M{"L".join(points)}"/>'
-        yield f'<text x="12" y="{bottom - _HEIGHT + 36 + 15 * number}" style="fill:{colour}">{escape(team)}</text>'
+        x, y = _LEFT + 200 + 130 * (number % 4), bottom + 15 + 14 * (number // 4)
+        yield f'<text x="{x}" y="{y}" style="fill:{colour}">{escape(team[:18])}</text>'
 
 
 def _axis(outcome: Outcome, y: int) -> Iterator[str]:
