@@ -207,14 +207,15 @@ def kinds(message: str) -> set[str]:
 
 
 @contextmanager
-def running(crds: list[Body], configuration: Body | None = None) -> Iterator[Oracle]:
-    """An API server with Kueue's CRDs, and minimalkueue with topology-aware scheduling.
+def running(crds: list[Body], configuration: Body | None = None, name: str = "kueue-scheduler") -> Iterator[Oracle]:
+    """An API server with Kueue's CRDs, and its scheduler with topology-aware scheduling.
 
-    With a configuration it is our own main instead, which takes one (tools/kueue/scheduler).
+    Without a configuration this is minimalkueue; with one it is our own main around Kueue's packages, which takes one
+    (tools/kueue/scheduler, or the program of that name).
     """
     with ControlPlane(flags=FLAGS) as plane:
         plane.load_crds(crd for crd in crds if crd["spec"]["group"] == "kueue.x-k8s.io")
-        program = programs.find("minimalkueue" if configuration is None else "kueue-scheduler")
+        program = programs.find("minimalkueue" if configuration is None else name)
         options = ["--enableTAS"]
         if configuration is not None:
             file = plane.folder / "configuration.json"
