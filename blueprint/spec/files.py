@@ -8,11 +8,13 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from blueprint.finding import Finding, Source
+from blueprint.finding import Confidence, Finding, Severity, Source
 
 MAX_BYTES: Final = 1 << 20
 FOLDERS: Final = ("clusters", "apps", "policies", "argocd")
 _SUFFIXES: Final = (".yaml", ".yml")
+#: What people may take for specs, too.
+_LIKE_SPECS: Final = (".json", ".yaml.txt", ".yml.txt", ".yaml.j2", ".yml.j2")
 
 
 def contents(root: Path) -> Iterator[tuple[str, bytes | Finding]]:
@@ -40,7 +42,7 @@ def _below(path: Path, name: str, real_root: Path, seen: set[Path]) -> Iterator[
             if name not in FOLDERS:
                 yield name, _unreadable(name, _why(error))
             continue
-        is_spec = name.endswith(_SUFFIXES)
+        is_spec = name.lower().endswith(_SUFFIXES)
         if not real.is_relative_to(real_root):
             if is_spec or stat.S_ISDIR(mode):
                 yield name, _unreadable(name, "a link that leads out of the platform's folder")
@@ -57,12 +59,16 @@ def _below(path: Path, name: str, real_root: Path, seen: set[Path]) -> Iterator[
         elif is_spec:
             seen.add(real)
             yield name, _read(real, name, mode)
+        elif name.lower().endswith(_LIKE_SPECS):
+            message = f"not read: the name of a spec ends with {' or '.join(_SUFFIXES)}"
+            yield name, Finding("SPC123", message, Source(name), Severity.NOTE, Confidence.STYLE)
 
 
 def _counts(folder: Path, child: str) -> bool:
     """Whether an entry of a folder may be a folder or a spec file; cheap for all that is neither."""
     try:
-        return not child.startswith(".") and (child.endswith(_SUFFIXES) or (folder / child).is_dir())
+        named = child.lower().endswith((*_SUFFIXES, *_LIKE_SPECS))
+        return not child.startswith(".") and (named or (folder / child).is_dir())
     except OSError:
         return True
 

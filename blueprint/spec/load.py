@@ -103,7 +103,7 @@ class _Collected:
         """Read one file, or note why it cannot be read."""
         if isinstance(content, Finding):
             self.findings.append(content)
-            self.unread.append(None)
+            self.unread += [None] * content.fails
             return
         encoded = name.encode()
         self.digest.update(b"%d %s %d\n" % (len(encoded), encoded, len(content)))

@@ -34,6 +34,17 @@ def test_yaml_files_below_the_four_folders_in_order(tmp_path: Path) -> None:
     ]
 
 
+def test_what_looks_like_a_spec_is_not_passed_over_in_silence(tmp_path: Path) -> None:
+    (tmp_path / "apps").mkdir()
+    for name in ("a.YAML", "b.Yml", "c.json", "d.yaml.txt", "e.md"):
+        (tmp_path / "apps" / name).write_text("a: 1\n")
+    assert _names(tmp_path) == ["apps/a.YAML", "apps/b.Yml", "apps/c.json", "apps/d.yaml.txt"]
+    assert [(f.code, f.fails, str(f.source)) for f in _findings(tmp_path)] == [
+        ("SPC123", False, "apps/c.json"),
+        ("SPC123", False, "apps/d.yaml.txt"),
+    ]
+
+
 def test_links_that_lead_in_a_circle_end(tmp_path: Path) -> None:
     apps = tmp_path / "apps"
     apps.mkdir()

@@ -104,6 +104,12 @@ def test_a_name_that_an_unreadable_document_may_declare_is_not_called_missing(pl
     assert [code for code, _ in _told(platform)] == ["SPC102"]
 
 
+def test_a_file_that_is_no_spec_makes_no_name_unknowable(platform: Path, put: Put) -> None:
+    put("apps/job.json", "{}")
+    put("apps/job.yaml", JOB.replace("search", "nobody"))
+    assert sorted(code for code, _ in _told(platform)) == ["SPC123", "SPC203"]
+
+
 def _fields(value: Any, path: tuple[str | int, ...] = ()) -> Iterator[tuple[str | int, ...]]:
     entries = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
     for key, child in entries:
