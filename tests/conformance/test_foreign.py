@@ -6,7 +6,6 @@ foreign/broken.yaml the mistakes that people make.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -25,10 +24,10 @@ FOR_ANOTHER_TOOL = ("sops:",)
 """What marks a document that only its own tool makes into an object, so that no server is asked."""
 
 
-def texts(name: str) -> Iterator[object]:
+def texts(name: str) -> list[object]:
     """The documents of a file, by the line where each starts."""
-    for start, text, _ in documents((HERE / name).read_text("utf-8")):
-        yield pytest.param(text, id=f"{name}:{start + 1}")
+    found = documents((HERE / name).read_text("utf-8"))
+    return [pytest.param(text, id=f"{name}:{start + 1}") for start, text, _ in found]
 
 
 def said(text: str) -> tuple[Reading, list[Finding]]:

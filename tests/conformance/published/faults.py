@@ -23,6 +23,7 @@ import yaml_rs
 from blueprint.catalog.schemas import SchemaPack
 from blueprint.check import tree_rules, validate
 from blueprint.check.read import read
+from blueprint.check.shapes import mapping, text
 from blueprint.conform.client import Client
 from blueprint.finding import Confidence, Finding, Severity
 from blueprint.objects import Manifest
@@ -101,11 +102,8 @@ def look(folder: Path) -> Look:
     likely = [each for each in (*reading.findings, *found) if each.fails and not sure(each)]
     failing = {(each.source, each.object) for each in found if each.fails}
     pack = SchemaPack.shipped()
-    own = {
-        (each.body["spec"]["group"], each.body["spec"]["names"]["kind"])
-        for each in reading.manifests
-        if each.kind == "CustomResourceDefinition" and isinstance(each.body.get("spec"), dict) and not each.unknown
-    }
+    specs = [mapping(each.body.get("spec")) for each in reading.manifests if each.kind == "CustomResourceDefinition"]
+    own = {(text(spec.get("group")), text(mapping(spec.get("names")).get("kind"))) for spec in specs}
     quiet = [
         each
         for each in reading.manifests
