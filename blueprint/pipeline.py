@@ -170,7 +170,7 @@ def _part(platform: Platform, document: Document[Cluster], templates: Templates,
         replace(result, files=tuple(f for f in result.files if f.application in _ARGOCD), plain={}, findings=()),
         len(result.files),
         tuple(_rows(result)),
-        [*result.findings, *_in_specs(outcome.findings, result, platform)],
+        [*result.findings, *_in_specs(outcome.findings, result, platform, templates)],
         {str(rule) for rule in outcome.skipped},
         result.contents(),
     )
@@ -181,13 +181,20 @@ def _as_committed(result: RenderedCluster, platform: Platform) -> list[Manifest]
     return [Manifest(file.manifest.body, Source(_path(file, platform), 1, 1)) for file in result.files]
 
 
-def _in_specs(findings: list[Finding], result: RenderedCluster, platform: Platform) -> Iterator[Finding]:
-    """The findings with the place in the specs that caused the object; notes are for whoever checks the tree."""
+def _in_specs(
+    findings: list[Finding], result: RenderedCluster, platform: Platform, templates: Templates
+) -> Iterator[Finding]:
+    """The findings with the place in the specs that caused the object, and the user's template that shaped it.
+
+    Notes are for whoever checks the tree.
+    """
     caused = {_path(file, platform): file.manifest.source for file in result.files}
     for finding in findings:
         if finding.severity is not Severity.NOTE:
             place = finding.source and caused.get(finding.source.file, finding.source)
-            yield replace(finding, source=place)
+            own = templates.override(finding.object.kind) if finding.object else ""
+            message = f"{finding.message} (made from {own})" if own else finding.message
+            yield replace(finding, source=place, message=message)
 
 
 def _path(file: RenderedFile, platform: Platform) -> str:

@@ -169,6 +169,15 @@ def test_templates_that_are_no_folder_are_not_passed_over(platform: Path) -> Non
     assert (done.returncode, done.stderr.splitlines()[0]) == (2, "blueprint: .: templates is a link to nowhere")
 
 
+def test_what_a_template_breaks_names_the_template(platform: Path) -> None:
+    (platform / "templates").mkdir()
+    ours = (REPOSITORY / "templates/ClusterQueue.yaml.j2").read_text()
+    (platform / "templates/ClusterQueue.yaml.j2").write_text(ours.replace("\nspec:\n", "\nspec:\n  bogus: 1\n"))
+    done = blueprint("render", cwd=platform)
+    assert done.returncode == 1
+    assert "unknown field `bogus` (made from templates/ClusterQueue.yaml.j2)" in done.stdout
+
+
 def test_a_cluster_that_is_named_twice_is_rendered_once(platform: Path) -> None:
     done = blueprint("render", "--cluster", "lab", "--cluster", "lab", "-o", "json", cwd=platform)
     assert done.returncode == 0

@@ -85,6 +85,11 @@ class Templates:
         """The names that `render` knows, sorted."""
         return sorted(self._files)
 
+    def override(self, kind: str) -> str:
+        """The path of the user's template of that name, "" where ours counts."""
+        file = self._files.get(kind)
+        return "" if file is None or file.ours else file.path
+
     def digest(self) -> str:
         """SHA-256 over the names and texts of all templates that count; the same on every machine."""
         digest = hashlib.sha256()
