@@ -37,7 +37,7 @@ _Sign = Annotated[
     bool | None, typer.Option("--sign/--no-sign", help="Sign the commit with git's key [default: commit.gpgsign].")
 ]
 _Force = Annotated[bool, typer.Option("--force", help="Go over files that were edited by hand in the branch.")]
-_Dry = Annotated[bool, typer.Option("--dry-run", help="Tell what would be committed, and push nothing.")]
+_Dry = Annotated[bool, typer.Option("--dry-run", help="Show the review and the commit, and push nothing.")]
 _Yes = Annotated[bool, typer.Option("--yes", help="Do not ask, where somebody sits at the terminal.")]
 _Pull = Annotated[
     bool, typer.Option("--pull-request", help="Propose the commit on a branch of its own, by a pull request.")
@@ -79,6 +79,7 @@ def commit(
     """Render, and commit into the GitOps repository: one commit a branch."""
     from blueprint.deliver import Order, deliver, read_tree, specs_at
     from blueprint.deliver.git import borrowed
+    from blueprint.deliver.preview import preview
     from blueprint.deliver.remote import Remote
     from blueprint.deliver.stages import named, route
 
@@ -112,7 +113,10 @@ def commit(
                 onto=f"blueprint/{target}" if pull_request else "",
                 check_only=dry_run,
             )
-            outcomes.append(_proposed(deliver(place, order), place, forge, forge_api))
+            outcome = deliver(place, order)
+            if dry_run and output is Output.TEXT and (review := preview(place, outcome)):
+                _show(review)
+            outcomes.append(_proposed(outcome, place, forge, forge_api))
     _tell(outcomes, output)
 
 

@@ -19,5 +19,5 @@ def preview(remote: Remote, outcome: Outcome) -> Review | None:
     held = bool(outcome.base) and remote.has(outcome.base, order.path)
     before = remote.unpack(outcome.base, order.path) if held else Path(tempfile.mkdtemp(dir=remote.folder))
     after = remote.unpack(outcome.commit, order.path)
-    found = review(str(before), str(after), findings=False)
+    found = review(str(before), str(after))
     return replace(found, base=order.branch, head=f"release {order.release.name[:12]}")
