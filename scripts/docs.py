@@ -178,7 +178,7 @@ def rule_page(rule: Rule) -> str:
         parts.append(f"## Good\n\n````yaml\n{rule.good.rstrip()}\n````")
     parts.append(f"## Fix\n\n{_safe(rule.fix)}")
     if rule.code in MAKERS:
-        parts[-1] += "\n\nWhere only one thing can be meant, `-o json` has it as a JSON Patch of the object."
+        parts[-1] += "\n\nWhere only one thing can be meant, `blueprint check --fix` writes it, and `--diff` shows it."
     parts.append(
         f"## Silence it\n\n`# blueprint: ignore {rule.code} reason` at the line, or an entry of `ignore` in "
         "`blueprint.yaml`: see [checking](../check.md#silencing)."

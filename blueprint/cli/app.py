@@ -73,12 +73,14 @@ def write_json(
     *,
     applications: tuple[Application, ...] | None = None,
     changes: Changes | None = None,
+    patches: bool = False,
 ) -> None:
     """Write the JSON document: a contract, see docs/handbook.md."""
     from blueprint.catalog.rules import rules as rows
     from blueprint.report import json
 
-    print(json.dump(json.document(report, totals, rows(), applications=applications, changes=changes)), end="")
+    document = json.document(report, totals, rows(), applications=applications, changes=changes, patches=patches)
+    print(json.dump(document), end="")
 
 
 def write_document(document: object) -> None:

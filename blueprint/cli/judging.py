@@ -55,6 +55,9 @@ def check(
         bool, typer.Option("--fix", help="Write the fixes that are safe into the files; comments and layout stay.")
     ] = False,
     diff: Annotated[bool, typer.Option("--diff", help="Show what --fix would write, and write nothing.")] = False,
+    patches: Annotated[
+        bool, typer.Option("--patches", help="With -o json: safe fixes as JSON Patch (RFC 6902), too.")
+    ] = False,
     output: Format = Output.TEXT,
 ) -> None:
     """Check Kubernetes objects: anybody's, not only rendered ones."""
@@ -80,7 +83,7 @@ def check(
     for kind, file in files:
         write_file(kind, file, result.report, result.totals)
     if output is Output.JSON:
-        write_json(result.report, result.totals)
+        write_json(result.report, result.totals, patches=patches)
     elif output is not Output.TEXT:
         write_as(output, result.report, result.totals)
     else:

@@ -23,8 +23,12 @@ def document(
     *,
     applications: Iterable[Application] | None = None,
     changes: Changes | None = None,
+    patches: bool = False,
 ) -> dict[str, Any]:
-    """The report as plain JSON values. `applications` and `changes` are for runs that render; left out when None."""
+    """The report as plain JSON values. `applications` and `changes` are for runs that render; left out when None.
+
+    With `patches` a finding with a safe fix has it as `patch`, too.
+    """
     value: dict[str, Any] = {
         "schema": VERSION,
         "read": {
@@ -33,7 +37,7 @@ def document(
             "objects": totals.objects,
             "skipped": totals.skipped,
         },
-        "findings": [_finding(finding, rules) for finding in report.findings],
+        "findings": [_finding(finding, rules, patches=patches) for finding in report.findings],
         "silenced": totals.silenced,
     }
     if applications is not None:
@@ -61,7 +65,7 @@ def schema() -> dict[str, Any]:
     return loaded
 
 
-def _finding(finding: Finding, rules: Rules) -> dict[str, Any]:
+def _finding(finding: Finding, rules: Rules, *, patches: bool) -> dict[str, Any]:
     """Every field but `patch` is always there; `source` and `object` are null where there is none, texts are ""."""
     source, ref, rule = finding.source, finding.object, rules.get(finding.code)
     return {
@@ -73,7 +77,7 @@ def _finding(finding: Finding, rules: Rules) -> dict[str, Any]:
         "object": {"group": ref.group, "kind": ref.kind, "namespace": ref.namespace, "name": ref.name} if ref else None,
         "source": {"file": source.file, "line": source.line} if source else None,
         "fix": finding.fix,
-    } | ({"patch": [_operation(edit) for edit in finding.patch]} if finding.patch else {})
+    } | ({"patch": [_operation(edit) for edit in finding.patch]} if patches and finding.patch else {})
 
 
 def _operation(edit: Edit) -> dict[str, Any]:
