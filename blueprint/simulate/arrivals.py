@@ -29,6 +29,7 @@ from typing import Annotated, Any
 import orjson
 from pydantic import BeforeValidator, Field, TypeAdapter, ValidationError, model_validator
 
+from blueprint.admission.amounts import quantity
 from blueprint.errors import UsageError
 from blueprint.finding import Finding, Source
 from blueprint.spec import fields
@@ -90,6 +91,9 @@ class Arrival(Model):
             raise fault(given[-1] if given else "job", f"{what}: write job, object, or pods with requests")
         if (self.requests is None) != (self.pods is None):
             raise fault("requests", "pods and requests belong together")
+        for name, value in (self.requests or {}).items():
+            if (amount := quantity(value)) is None or amount < 0:
+                raise fault("requests", f"{value} of {name} is no quantity such as 8, 500m or 64Gi")
         if self.pods is not None and not self.queue:
             raise fault("queue", "pods without a job need the queue that they wait in")
         return self

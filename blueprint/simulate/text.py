@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from blueprint.admission.amounts import shown
 from blueprint.finding import Severity
+from blueprint.report.totals import counted
 from blueprint.simulate import Simulation
 from blueprint.simulate.measure import Gauge
 from blueprint.simulate.run import Outcome
@@ -33,8 +34,8 @@ def _lines(found: Simulation, width: int) -> Iterator[str]:
     finished = sum(run.ended is not None for run in outcome.runs)
     waiting = sum(run.started is None for run in outcome.runs)
     yield (
-        f"on this inventory (Kueue {found.kueue}): {len(outcome.runs):,} workloads in {span(outcome.end)}, "
-        f"{finished:,} finished, {waiting:,} still wait at the end"
+        f"on this inventory (Kueue {found.kueue}): {counted(len(outcome.runs), 'workload')} in {span(outcome.end)}; "
+        f"{finished:,} finished, {waiting:,} never started"
     )
     yield ""
     yield from _table(teams(outcome))

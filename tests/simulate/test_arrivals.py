@@ -58,6 +58,8 @@ def test_a_table_holds_the_same(tmp_path: Path) -> None:
         ("- job: Job/a\n  object: {kind: Job}\n", "SPC137", 2, "exclude"),
         ("- {pods: 2, queue: q}\n", "SPC137", 1, "belong together"),
         ("- {pods: 2, requests: {cpu: 1}}\n", "SPC137", 1, "queue"),
+        ("- {pods: 2, requests: {cpu: many}, queue: q}\n", "SPC137", 1, "no quantity"),
+        ("- {pods: 2, requests: {cpu: -1}, queue: q}\n", "SPC137", 1, "no quantity"),
         ("- {job: Job/a, count: 0}\n", "SPC135", 1, "at least 1"),
         ("- {job: Job/a, at: 1h}\n- {job: Job/b, at: '2026-11-30T08:00:00Z'}\n", "SIM102", 2, "time of day"),
         ("- {job: Job/a, count: 150000}\n- {job: Job/b, count: 150000}\n", "SIM103", 2, "200,000"),
