@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -46,6 +47,7 @@ def conform(
     from blueprint.conform.tree import rendered
     from blueprint.report import json
 
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that what was started is ended, and its folder removed
     suites = chosen(suite or ())
     tree = rendered(path, cluster)
     outcome = (prove if faults else run)(tree, suites, _progress)
@@ -76,7 +78,8 @@ def _verified(folder: Path, output: Output) -> None:
     else:
         for finding in report.findings:
             print(f"{finding.code} {finding.source}: {finding.message}")
-        print(f"{folder}: {'not ' if report.failed else ''}whole, and every case passed" if not report.failed else "")
+        if not report.failed:
+            print(f"{folder}: whole, and every case passed")
     raise typer.Exit(1 if report.failed else 0)
 
 

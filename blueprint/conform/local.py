@@ -51,10 +51,10 @@ class Figures:
 class LocalCluster:
     """A cluster as processes on loopback, for the objects of one rendered tree.
 
-    `client` is the administrator's. `components` come beside the core ones, those that a suite starts by itself are told
-    as `later`. `folder` keeps logs and data; `isolated` says that the caller is in namespaces of its own (isolate.py);
-    `seconds` bounds each single wait. Raises EnvironmentLacks when a program is missing, NotReady with the end of its
-    log when one does not start.
+    `client` is the administrator's. `components` come beside the core ones, those that a suite starts by itself are
+    told as `later`. `folder` keeps logs and data; `isolated` says that the caller is in namespaces of its own
+    (isolate.py); `seconds` bounds each single wait. Raises EnvironmentLacks when a program is missing, NotReady with
+    the end of its log when one does not start.
     """
 
     def __init__(

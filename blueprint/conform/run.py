@@ -8,6 +8,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ from blueprint.conform.component import Component
 from blueprint.conform.components.core import CORE
 from blueprint.conform.isolate import isolate
 from blueprint.conform.local import LocalCluster
-from blueprint.conform.stage import Case, Record, Stage, Suite, WrongAnswerError
+from blueprint.conform.stage import Case, Fault, Record, Stage, Suite, WrongAnswerError
 from blueprint.conform.suites import ALL
 from blueprint.conform.tree import Tree
 from blueprint.errors import BlueprintError, EnvironmentLacks, UsageError
@@ -144,15 +145,16 @@ def prove(tree: Tree, suites: Sequence[Suite], say: Say) -> Outcome:
         for fault in suite.faults:
             seeded = fault.seed(tree)
             trial = Outcome(tree.name, outcome.digest)
+            sought = partial(_reddens, suite, fault)
             with tempfile.TemporaryDirectory(prefix="blueprint-conform-") as folder:
                 if suite.bare:
-                    _perform([(suite, seeded, _FAULT_PATIENCE)], trial, None, _silent)
+                    _perform([(suite, seeded, _FAULT_PATIENCE)], trial, None, _silent, sought)
                 else:
                     first = [] if suite is ALL[0] else [ALL[0]]
-                    _on_cluster(seeded, [*first, suite], trial, Path(folder), _silent, hurried=suite)
+                    _on_cluster(seeded, [*first, suite], trial, Path(folder), _silent, hurried=suite, enough=sought)
             red = [case for case in trial.record.cases if not case.passed]
             # Red for another reason, such as a platform that was not laid, is no proof.
-            right = [case for case in red if case.suite == suite.name and fault.reddens in case.name]
+            right = [case for case in red if sought(case)]
             outcome.faults[f"{suite.name}: {fault.name}"] = bool(right) and all(c.suite == suite.name for c in red)
             said = [f"red: {case.name}: {case.said[:160]}" for case in right[:1] or red[:1]]
             say(f"fault {suite.name}: {fault.name} → {said[0] if said else 'NOT NOTICED'}")
@@ -170,6 +172,15 @@ def _apart(suites: Sequence[Suite]) -> str:
         for source in component.crds:
             modules.folder(source.module, source.pinned)
     return isolate()
+
+
+def _reddens(suite: Suite, fault: Fault, case: Case) -> bool:
+    """Whether a case is the one that a fault must turn red, and is red."""
+    return not case.passed and case.suite == suite.name and fault.reddens in case.name
+
+
+class _EnoughError(Exception):
+    """What was sought was seen: the rest of the suite need not run."""
 
 
 def _silent(_: str) -> None:
@@ -199,6 +210,7 @@ def _on_cluster(
     say: Say,
     *,
     hurried: Suite | None = None,
+    enough: Callable[[Case], bool] = lambda _: False,
 ) -> None:
     needed = list({c.name: c for suite in suites for c in suite.needs}.values())
     wanted = [*needed, *(c for c in _optional(suites) if c.name not in {n.name for n in needed})]
@@ -225,15 +237,26 @@ def _on_cluster(
         say(f"cluster of {len(list(cluster.pid_files))} processes after {took} s")
         _note(outcome, (*CORE, *wanted, *later))
         work = [(suite, tree, _FAULT_PATIENCE if suite is hurried else _PATIENCE) for suite in suites]
-        _perform(work, outcome, cluster, say)
+        _perform(work, outcome, cluster, say, enough)
     outcome.logs = {file.name: _end(file) for file in sorted(folder.glob("*.log"))}
 
 
 def _perform(
-    work: Sequence[tuple[Suite, Tree, float]], outcome: Outcome, cluster: LocalCluster | None, say: Say
+    work: Sequence[tuple[Suite, Tree, float]],
+    outcome: Outcome,
+    cluster: LocalCluster | None,
+    say: Say,
+    enough: Callable[[Case], bool] = lambda _: False,
 ) -> None:
-    """Run suites, each on its tree and with its patience."""
-    outcome.record.heard = lambda case: None if case.passed else say(line(case))
+    """Run suites, each on its tree with its patience; a case that is `enough` ends its suite."""
+
+    def heard(case: Case) -> None:
+        if not case.passed:
+            say(line(case))
+        if enough(case):
+            raise _EnoughError
+
+    outcome.record.heard = heard
     for suite, tree, patience in work:
         before = len(outcome.record.cases)
         with tempfile.TemporaryDirectory(prefix=f"blueprint-{suite.name}-") as folder:
@@ -241,6 +264,8 @@ def _perform(
             started = time.monotonic()
             try:
                 suite.run(stage)
+            except _EnoughError:
+                pass
             except (WrongAnswerError, BlueprintError, LookupError, urllib3.exceptions.HTTPError) as error:
                 case = Case(suite.name, "the suite runs to its end", passed=False, said=str(error))
                 outcome.record.add(case)
