@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import groupby
 from pathlib import Path
 from typing import Final, TypeVar
 
@@ -132,7 +133,7 @@ class _Collected:
             found += fields.findings(error, model, text)
             mistakes |= fields.mistakes(error, text)
         known = self._declare(model, text, parsed if not found else None, mistakes)
-        self.findings += _few(found, text)
+        self.findings += _few(found, Source(text.file, text.place.line), "this document")
         return known
 
     def _declare(
@@ -166,7 +167,9 @@ class _Collected:
             self.findings.append(Finding("SPC120", message, Source("."), fix="start a platform with `blueprint new`"))
         elif self.documents:
             declared = references.Declared(self.declared, tuple(self.unread))
-            self.findings += references.check(_platform(self.models | self.spoilt), declared)
+            found = Report.of(references.check(_platform(self.models | self.spoilt), declared)).findings
+            for file, group in groupby(found, key=lambda finding: finding.source and finding.source.file):
+                self.findings += _few(list(group), Source(file or ".", 1), "this file")
         findings = Report.of(self.findings).findings
         return Loaded(_platform(self.models), findings, self.documents, self.digest.hexdigest())
 
@@ -233,9 +236,9 @@ def _note(locate: Locator, message: str) -> Finding:
     return Finding("SPC123", message, locate(""), severity=Severity.NOTE, confidence=Confidence.STYLE)
 
 
-def _few(found: list[Finding], text: Text) -> Iterator[Finding]:
-    """At most a hundred findings of one document."""
+def _few(found: list[Finding], at: Source, where: str) -> Iterator[Finding]:
+    """At most a hundred findings of one document or file."""
     yield from found[:_MAX_FINDINGS]
-    if len(found) > _MAX_FINDINGS:
-        more = f"{len(found) - _MAX_FINDINGS} more mistakes in this document"
-        yield Finding("SPC113", more, Source(text.file, text.place.line), fix="correct the first ones")
+    if rest := found[_MAX_FINDINGS:]:
+        worst = Severity.ERROR if any(finding.fails for finding in rest) else Severity.WARNING
+        yield Finding("SPC113", f"{len(rest)} more mistakes in {where}", at, worst, fix="correct the first ones")

@@ -110,6 +110,17 @@ def test_a_file_that_is_no_spec_makes_no_name_unknowable(platform: Path, put: Pu
     assert sorted(code for code, _ in _told(platform)) == ["SPC123", "SPC203"]
 
 
+def test_names_of_nobody_are_told_a_hundred_times_and_no_more(platform: Path, put: Put) -> None:
+    quotas = "".join(f"    - {{cluster: prod, pool: p{number}, gpus: 1}}\n" for number in range(150))
+    put(
+        "apps/many.yaml",
+        f"{VERSION}kind: Team\nmetadata: {{name: many}}\nspec:\n  members: [{{group: g}}]\n  quotas:\n{quotas}",
+    )
+    told = _told(platform)
+    assert [code for code, _ in told].count("SPC204") == 100
+    assert ("SPC113", "") in told
+
+
 def _fields(value: Any, path: tuple[str | int, ...] = ()) -> Iterator[tuple[str | int, ...]]:
     entries = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
     for key, child in entries:
