@@ -192,10 +192,12 @@ def _read(data: bytes) -> dict[str, Any]:
     material = document.get("verificationMaterial")
     if not isinstance(material, dict) or not isinstance(document.get("dsseEnvelope"), dict):
         raise Refused("SIG102", "the bundle holds no signed statement (DSSE envelope)")
+    for name, kind in (("publicKey", dict), ("timestampVerificationData", dict), ("tlogEntries", list)):
+        if not isinstance(material.get(name), kind | None):
+            raise Refused("SIG102", f"the bundle's {name} is of another type than it must be")
     if document["dsseEnvelope"].get("payloadType") != PAYLOAD_TYPE:
         raise Refused("SIG108", f"the signed payload is not of type {PAYLOAD_TYPE}")
-    entries = material.get("tlogEntries")
-    for entry in entries if isinstance(entries, list) else ():
+    for entry in material.get("tlogEntries") or ():
         if isinstance(entry, dict) and isinstance(proof := entry.get("inclusionProof"), dict):
             entry.setdefault("logIndex", "0")
             proof.setdefault("logIndex", "0")
