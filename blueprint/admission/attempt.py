@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from blueprint.admission.amounts import FlavorResource, Usage, quotient
 from blueprint.admission.demand import Workload
 from blueprint.admission.fairness import fair
-from blueprint.admission.flavors import Assigner, Assignment, PodSetChoice, Tried, gates_of
+from blueprint.admission.flavors import Assigner, Assignment, PodSetChoice, Tried
 from blueprint.admission.modes import Mode, Possibility, Suits
 from blueprint.admission.placement import Request, place
 from blueprint.admission.preemption import Bid, Target, classical
@@ -89,8 +89,7 @@ class Scheduler:
         usage: Usage,
         requests: Requests,
     ) -> Bid:
-        gates = gates_of(self.state.world.settings)
-        return Bid(self.state, queue, workload.priority, created, keys, usage, requests, gates)
+        return Bid(self.state, queue, workload.priority, created, keys, usage, requests, self.state.gates)
 
     def _targets(self, bid: Bid) -> list[Target]:
         settings = self.state.world.settings
@@ -166,7 +165,7 @@ class Scheduler:
         self, queue: Queue, by_name: dict[str, PodSetChoice], requests: Requests, *, empty: bool
     ) -> tuple[str, Failure] | None:
         """Place everything and note where in `by_name`; or nothing, and the flavor and pod set that do not fit."""
-        gates = gates_of(self.state.world.settings)
+        gates = self.state.gates
         spreads: dict[str, Spread] = {}
         for flavor, wanted in requests.items():
             placed = place(queue.topologies[flavor], wanted, gates, empty=empty)

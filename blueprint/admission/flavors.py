@@ -14,11 +14,10 @@ from blueprint.admission.demand import Demand
 from blueprint.admission.limits import binding
 from blueprint.admission.match import untolerated
 from blueprint.admission.modes import BEST, WORST, Mode, Oracle, Possibility, Suits, goes_on, prefers
-from blueprint.admission.placement import Gates, has_level
+from blueprint.admission.placement import gates_of, has_level
 from blueprint.admission.queues import Group
 from blueprint.admission.quota import borrowing_height
 from blueprint.admission.reasons import Kind, Reason
-from blueprint.admission.settings import Settings
 from blueprint.admission.state import Queue
 from blueprint.admission.topology import Spread
 from blueprint.admission.world import World
@@ -81,17 +80,6 @@ class Assignment:
 def pending(tried: Tried) -> bool:
     """Whether flavors are left for another attempt at once."""
     return any(index != -1 for each in tried for index in each.values())
-
-
-def gates_of(settings: Settings) -> Gates:
-    """Feature gates and behaviours that change placement."""
-    return Gates(
-        mixed=settings.gate("TASProfileMixed"),
-        layers=settings.gate("TASMultiLayerTopology"),
-        together=settings.behaves("tas-counts-pods-together"),
-        wide=settings.behaves("tas-wide-counts"),
-        leader=settings.behaves("tas-weighs-leader"),
-    )
 
 
 @dataclass(frozen=True, slots=True)

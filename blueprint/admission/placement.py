@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from blueprint.admission.amounts import PODS, Amounts, quotient, summed
 from blueprint.admission.match import Placement
 from blueprint.admission.podsets import Wish
+from blueprint.admission.settings import Settings
 from blueprint.admission.spread import Rules, Seats, distribute, levels_with_room
 from blueprint.admission.topology import Counting, Domain, Failure, Spread, Topology, Values, all_children
 
@@ -37,6 +38,17 @@ class Gates:
     together: bool = False
     wide: bool = False
     leader: bool = False
+
+
+def gates_of(settings: Settings) -> Gates:
+    """Feature gates and behaviours that change placement."""
+    return Gates(
+        mixed=settings.gate("TASProfileMixed"),
+        layers=settings.gate("TASMultiLayerTopology"),
+        together=settings.behaves("tas-counts-pods-together"),
+        wide=settings.behaves("tas-wide-counts"),
+        leader=settings.behaves("tas-weighs-leader"),
+    )
 
 
 def place(

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from blueprint.admission.amounts import Amounts, FlavorResource, Usage
+from blueprint.admission.placement import Gates, gates_of
 from blueprint.admission.queues import ClusterQueue
 from blueprint.admission.quota import QuotaNode
 from blueprint.admission.topology import Spread, Topology, Values
@@ -79,6 +80,7 @@ class State:
     queues: dict[str, Queue]
     inactive: dict[str, list[tuple[str, str]]]
     nodes: dict[str, QuotaNode]
+    gates: Gates
 
     def start(self, workload: Running) -> None:
         """Count a workload as running."""
@@ -151,7 +153,7 @@ def idle(world: World) -> State:
         if node.parent is None:
             node.settle()
     nodes = {**{f"Cohort {name}": node for name, node in cohorts.items()}, **leaves}
-    return State(world, queues, inactive, nodes)
+    return State(world, queues, inactive, nodes, gates_of(world.settings))
 
 
 def _cohort_names(world: World) -> set[str]:
