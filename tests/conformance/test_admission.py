@@ -5,6 +5,7 @@ BLUEPRINT_WORLDS is how many (150 unless set, and a tenth of it with rivals), BL
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 from collections.abc import Iterator
@@ -122,12 +123,12 @@ def agree(oracle: Oracle, number: int, kueue: str = "") -> None:
 
 def crds_of(folder: str) -> list[Body]:
     """Kueue's CRDs as the module ships them that a folder of tools/ pins."""
-    command = ["go", "list", "-m", "-f", "{{.Dir}}", "sigs.k8s.io/kueue"]
+    command = ["go", "mod", "download", "-json", "sigs.k8s.io/kueue"]
     environment = os.environ | {"GOTOOLCHAIN": "auto", "GOWORK": "off", "GOFLAGS": "-mod=mod"}
     done = subprocess.run(
         command, cwd=ROOT / "tools" / folder, env=environment, capture_output=True, text=True, check=True
     )
-    files = sorted(Path(done.stdout.strip(), "config/components/crd/bases").glob("*.yaml"))
+    files = sorted(Path(json.loads(done.stdout)["Dir"], "config/components/crd/bases").glob("*.yaml"))
     return [yaml.safe_load(file.read_text("utf-8")) for file in files]
 
 
