@@ -31,7 +31,7 @@ from blueprint.attest.sign import PROVENANCE_BUNDLE, RENDER_BUNDLE
 from blueprint.attest.trust import Identity as Signer
 from blueprint.attest.trust import trusted_root
 from blueprint.attest.verify import Demands, Verdict, verify
-from blueprint.errors import BlueprintError, UsageError
+from blueprint.errors import BlueprintError, EnvironmentLacks, UsageError
 from blueprint.spec.base import Duration, Model, RelativePath
 from blueprint.spec.policy import Identity
 
@@ -145,6 +145,8 @@ def run(folder: Path, environment: Mapping[str, str]) -> tuple[int, bytes, str]:
         return 1, b"", f"{refused.code}: {refused.message}"
     except BlueprintError as error:
         return error.exit_code, b"", error.diagnostics()
+    except OSError as error:
+        return EnvironmentLacks.exit_code, b"", f"the tree or the ledger cannot be read: {said(error)}"
 
 
 def main() -> int:

@@ -143,6 +143,12 @@ def test_wrong_configurations_emit_nothing(sidecar: Sidecar, change: dict[str, A
     sidecar.generate(code=2)
 
 
+def test_a_ledger_that_cannot_be_written_emits_nothing(sidecar: Sidecar) -> None:
+    (sidecar.folder / "ledger").write_text("a file")
+    sidecar.config["ledger"] = str(sidecar.folder / "ledger")
+    assert "cannot be read" in sidecar.generate(code=3)
+
+
 def test_the_sidecar_has_least_privilege_and_no_image() -> None:
     patch = yaml.safe_load((resources.files("blueprint.runtime") / "data/sidecar.yaml").read_text())
     (container,) = patch["spec"]["template"]["spec"]["containers"]
