@@ -323,8 +323,8 @@ def _safe(text: str) -> str:
 
 
 def _cell(text: str) -> str:
-    """A text in a table, where a bar would end the cell, also in code."""
-    return re.sub(r"(?<!\\)\|", r"\|", _safe(text))
+    """A text in a table, where a line's end would end the row, and a bar the cell, also in code."""
+    return re.sub(r"(?<!\\)\|", r"\|", _safe(" ".join(text.split())))
 
 
 def _joined(text: str) -> str:
