@@ -207,9 +207,11 @@ class SchemaPack:
         """A pack that also knows the kinds of the CustomResourceDefinitions among `manifests`; theirs win.
 
         A ConstraintTemplate counts as the CRD that Gatekeeper makes of it. What is too broken to read is left out: its
-        own validation reports it.
+        own validation reports it. Of a kind that is new to the pack and defined in two ways nothing is known: a tree
+        may hold both, each for a cluster or an example of its own.
         """
         rows: dict[tuple[str, str], Mapping[str, Any]] = {}
+        doubtful: set[tuple[str, str]] = set()
         for manifest in manifests:
             kind = (manifest.api_version, manifest.kind)
             template = kind == ("templates.gatekeeper.sh/v1", "ConstraintTemplate")
@@ -220,7 +222,12 @@ class SchemaPack:
                 found = list(crds.records(body, self.object_meta(), small=False))
             except (KeyError, TypeError, AttributeError):
                 continue
-            rows |= {(row["apiVersion"], row["kind"]): row for row in found}
+            for row in found:
+                key = (row["apiVersion"], row["kind"])
+                if key not in self._rows and rows.setdefault(key, row) != row:
+                    doubtful.add(key)
+                rows[key] = row
+        rows = {key: row for key, row in rows.items() if key not in doubtful}
         if not rows:
             return self
         wider = object.__new__(SchemaPack)

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import copy
 import hashlib
 import json
 import os
@@ -150,6 +151,11 @@ def test_a_tree_brings_its_own_kinds() -> None:
     assert wider.versions("example.com", "Toy") == ["v1"]
     assert wider.kind("apps/v1", "Deployment") is not None
     assert PACK.kind("example.com/v1", "Toy") is None
+    assert PACK.with_crds([Manifest(crd, Source(f"{name}.yaml", 1)) for name in "ab"]).kind("example.com/v1", "Toy")
+    other = copy.deepcopy(crd)
+    other["spec"]["versions"][0]["schema"] = {"openAPIV3Schema": {"type": "object"}}
+    both = [Manifest(each, Source(f"{name}.yaml", 1)) for name, each in zip("ab", (crd, other), strict=True)]
+    assert PACK.with_crds(both).kind("example.com/v1", "Toy") is None  # which of the two is served, nobody knows
 
 
 QUANTITY = jsonschema_rs.Draft4Validator(
