@@ -8,6 +8,8 @@ import os
 import socket
 import struct
 import sys
+import tempfile
+from functools import cache
 from pathlib import Path
 
 _CLONE_NEWNS, _CLONE_NEWNET = 0x00020000, 0x40000000
@@ -38,24 +40,28 @@ def isolate() -> str:
     return ""
 
 
-def private(path: Path, scratch: Path) -> None:
-    """Let `path` be writable for us alone, in our mount namespace.
+@cache
+def private(path: Path) -> None:
+    """Let `path` be writable for us alone, in our mount namespace; once, for overlays do not stack.
 
-    Below /tmp it becomes an empty folder in memory. Elsewhere what lies there stays visible, and writes go to
-    `scratch`, a folder that becomes memory. Raises OSError where the kernel refuses.
+    Below /tmp it becomes an empty folder in memory. Elsewhere what lies there stays visible, and writes go to memory.
+    Raises OSError where the kernel refuses.
     """
     if Path("/tmp") in path.parents:  # noqa: S108 - where programs insist on a fixed path
         path.mkdir(parents=True, exist_ok=True)
         _mount("tmpfs", path, "tmpfs", 0)
         return
-    scratch.mkdir(parents=True, exist_ok=True)
-    _mount("tmpfs", scratch, "tmpfs", 0)
-    upper, work = scratch / "upper", scratch / "work"
-    upper.mkdir()
-    work.mkdir()
-    _mount("overlay", path, "overlay", 0, f"lowerdir={path},upperdir={upper},workdir={work}")
-    # The overlay holds the memory; out of the way, so that the folder can be removed.
-    ctypes.CDLL(None, use_errno=True).umount2(os.fsencode(scratch), _MNT_DETACH)
+    scratch = Path(tempfile.mkdtemp(prefix="blueprint-private-"))
+    try:
+        _mount("tmpfs", scratch, "tmpfs", 0)
+        upper, work = scratch / "upper", scratch / "work"
+        upper.mkdir()
+        work.mkdir()
+        _mount("overlay", path, "overlay", 0, f"lowerdir={path},upperdir={upper},workdir={work}")
+    finally:
+        # The overlay holds the memory; out of the way, so that the folder can be removed.
+        ctypes.CDLL(None, use_errno=True).umount2(os.fsencode(scratch), _MNT_DETACH)
+        scratch.rmdir()
 
 
 def _mount(source: str, target: Path, kind: str, flags: int, options: str = "") -> None:

@@ -62,7 +62,7 @@ def _provide(ground: Ground, folder: Path, files: Mapping[str, bytes]) -> None:
     try:
         if ground.isolated:
             root = Path("/", folder.parts[1])
-            private(folder if root == Path("/tmp") else root, ground.folder / "private")  # noqa: S108
+            private(folder if root == Path("/tmp") else root)  # noqa: S108
         folder.mkdir(parents=True, exist_ok=True)
         for name, content in files.items():
             (folder / name).write_bytes(content)
