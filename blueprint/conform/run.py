@@ -131,6 +131,8 @@ def run(tree: Tree, suites: Sequence[Suite], say: Say) -> Outcome:
             _on_cluster(tree, ready, outcome, Path(folder), say)
     else:
         _perform([(suite, tree, _PATIENCE) for suite in ready], outcome, None, say)
+    for name in {name for suite in ready for name in suite.programs}:
+        _note_program(outcome, name)
     outcome.seconds = round(time.monotonic() - started, 1)
     return outcome
 
@@ -293,8 +295,12 @@ def _optional(suites: Sequence[Suite]) -> list[Component]:
 def _note(outcome: Outcome, components: Sequence[Component]) -> None:
     names = ["etcd", "kube-apiserver", *dict.fromkeys(component.program for component in components)]
     for name in names:
-        found = programs.find(name)
-        outcome.components[name] = {"version": found.version, "sha256": evidence.digest(found.path.resolve())}
+        _note_program(outcome, name)
+
+
+def _note_program(outcome: Outcome, name: str) -> None:
+    found = programs.find(name)
+    outcome.components[name] = {"version": found.version, "sha256": evidence.digest(found.path.resolve())}
 
 
 def _digest(tree: Tree) -> str:
