@@ -67,6 +67,7 @@ FAMILIES = {
     "SIG": ("Signatures", "Who signed the tree and when, whether it is still that tree, and what the log says."),
     "CRE": ("The credential", "Why a deployment is not allowed: policies, reports, backups and times."),
     "SIM": ("Simulation", "Arrivals of jobs, and what waits for ever."),
+    "REV": ("Reviews", "What a change does, by class of risk."),
     "CNF": ("Conformance", "What a real control plane said."),
     "TRE": ("The tree", "Its lock, what people did to it, and the names of rendered files."),
 }

@@ -28,7 +28,7 @@ from blueprint.catalog import crds, openapi
 
 ROOT = Path(__file__).resolve().parent.parent
 DATA = ROOT / "blueprint" / "catalog" / "data"
-_REQUIRE = re.compile(r"^\s*(?:require\s+)?(\S+/\S+) (v\S+)(?:\s*//\s*(?!indirect).*)?$", re.MULTILINE)
+_REQUIRE = re.compile(r"^\s*(?:require\s+)?(\S+/\S+) (v\S+)(?:\s*//(?!\s*indirect).*)?$", re.MULTILINE)
 
 
 class _Loader(yaml.CSafeLoader):

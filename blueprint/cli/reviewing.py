@@ -111,7 +111,7 @@ def _write(found: Review, limit: Risk | None, output: ReviewOutput, all_rows: bo
             print(json.dump(told), end="")
         case ReviewOutput.JUNIT:
             report = documents.as_findings(found, limit, _causes(base, head))
-            print(junit.junit(report, {**rules(), **documents.class_rules()}), end="")
+            print(junit.junit(report, rules()), end="")
 
 
 def _causes(base: str, head: str) -> Mapping[str, Source]:

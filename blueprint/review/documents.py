@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from blueprint.finding import Confidence, Finding, Ref, Report, Severity, Source
 from blueprint.report import json as report_json
 from blueprint.report import sarif
-from blueprint.report.totals import Rule, Rules, Totals
+from blueprint.report.totals import Rules, Totals
 from blueprint.review.model import Meaning, Review, Risk, Statement
 
 VERSION = 1
@@ -81,37 +80,14 @@ def _findings(found: tuple[Finding, ...], rules: Rules) -> list[dict[str, Any]]:
     return listed
 
 
-@dataclass(frozen=True, slots=True)
-class ClassRule:
-    """What formats for findings say of a class of risk."""
-
-    code: str
-    name: str
-    summary: str
-    why: str
-    fix: str
-    confidence: str = "likely"
-    bad: str = ""
-    good: str = ""
-
-
-_CLASSES = {
-    Risk.UNKNOWN: ("REV101", "Nothing is known of what this change does.", "No row of the table speaks of the field."),
-    Risk.RESTART: ("REV201", "Pods are made anew.", "They stop and start, within what the strategy allows."),
-    Risk.CAPACITY: ("REV301", "Accelerators or places change hands.", "Jobs may wait, or not be admitted at all."),
-    Risk.TRAFFIC: ("REV401", "Traffic, canaries or alerts change.", "Users, or those who are on call, notice."),
-    Risk.SECURITY: ("REV501", "Rights or gates change.", "What was refused may be let in, or the other way round."),
-    Risk.DESTRUCTIVE: ("REV601", "Something is destroyed.", "A revert of the commit does not bring it back."),
+_CODES = {
+    Risk.UNKNOWN: "REV101",
+    Risk.RESTART: "REV201",
+    Risk.CAPACITY: "REV301",
+    Risk.TRAFFIC: "REV401",
+    Risk.SECURITY: "REV501",
+    Risk.DESTRUCTIVE: "REV601",
 }
-
-
-def class_rules() -> dict[str, Rule]:
-    """The classes of risk as rules, by code."""
-    fix = "Read the statement, and say in the commit why it is meant."
-    return {
-        code: ClassRule(code, risk.value.replace(" ", "-"), summary, why, fix)
-        for risk, (code, summary, why) in _CLASSES.items()
-    }
 
 
 def as_findings(review: Review, limit: Risk | None, causes: Mapping[str, Source] | None = None) -> Report:
@@ -121,11 +97,11 @@ def as_findings(review: Review, limit: Risk | None, causes: Mapping[str, Source]
     """
     found = list(review.findings.new)
     for each in review.statements:
-        if each.risk in _CLASSES:
+        if each.risk in _CODES:
             place = (causes or {}).get(each.place.file) if each.place else None
             found.append(_of_class(each.risk, each.words, limit, place or each.place, each.ref, each.path))
     for meaning in review.meanings:
-        if meaning.risk in _CLASSES:
+        if meaning.risk in _CODES:
             found.append(_of_class(meaning.risk, meaning.words, limit, None, None, ""))
     return Report.of(found)
 
@@ -133,7 +109,7 @@ def as_findings(review: Review, limit: Risk | None, causes: Mapping[str, Source]
 def _of_class(risk: Risk, words: str, limit: Risk | None, place: Source | None, ref: Ref | None, path: str) -> Finding:
     failing = limit is not None and risk.rank >= limit.rank
     severity = Severity.ERROR if failing else Severity.NOTE if risk is Risk.RESTART else Severity.WARNING
-    return Finding(_CLASSES[risk][0], words, place, severity, Confidence.LIKELY, ref, path)
+    return Finding(_CODES[risk], words, place, severity, Confidence.LIKELY, ref, path)
 
 
 def sarif_document(
@@ -141,11 +117,11 @@ def sarif_document(
 ) -> dict[str, Any]:
     """SARIF whose results stand on the lines of specs, with the rendered files as related locations."""
     report = as_findings(review, limit, causes)
-    value = sarif.document(report, {**rules, **class_rules()}, version)
+    value = sarif.document(report, rules, version)
     rendered = {
-        (_CLASSES[each.risk][0], str(each.ref), each.path): each.place
+        (_CODES[each.risk], str(each.ref), each.path): each.place
         for each in review.statements
-        if each.risk in _CLASSES and each.place is not None
+        if each.risk in _CODES and each.place is not None
     }
     for result in value["runs"][0]["results"]:
         names = [each["fullyQualifiedName"] for each in result["locations"][0].get("logicalLocations", ())]

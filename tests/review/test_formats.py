@@ -7,6 +7,7 @@ from xml.etree import ElementTree
 
 import pytest
 
+from blueprint.catalog.rules import rules
 from blueprint.finding import Ref, Source
 from blueprint.review import documents, markdown, text
 from blueprint.review.entries import entries
@@ -76,7 +77,9 @@ def test_a_small_comment_has_everything() -> None:
 
 def test_sarif_points_at_the_spec_and_relates_the_rendered_file() -> None:
     found = review(statement(1, Risk.SECURITY))
-    value = documents.sarif_document(found, Risk.SECURITY, {}, "1", {"a/server-1.yaml": Source("apps/web.yaml", 7)})
+    value = documents.sarif_document(
+        found, Risk.SECURITY, rules(), "1", {"a/server-1.yaml": Source("apps/web.yaml", 7)}
+    )
     (result,) = value["runs"][0]["results"]
     place = result["locations"][0]["physicalLocation"]
     assert (place["artifactLocation"]["uri"], place["region"]["startLine"]) == ("apps/web.yaml", 7)
@@ -110,7 +113,7 @@ def test_junit_is_xml(bench: Bench) -> None:
     from blueprint.report.junit import junit
 
     found = review(statement(1, Risk.DESTRUCTIVE))
-    root = ElementTree.fromstring(junit(documents.as_findings(found, Risk.SECURITY), documents.class_rules()))
+    root = ElementTree.fromstring(junit(documents.as_findings(found, Risk.SECURITY), rules()))
     assert root.attrib["failures"] == "1"
 
 
