@@ -13,7 +13,13 @@ Range = tuple[float, float]
 Lookup = Callable[[str], Series | None]
 Recorded = Callable[[str], Node | None]
 
-_UNITS: dict[str, Range] = {"ratio": (0, 1), "percent": (0, 100), "MiB": (0, 2e6), "celsius": (-50, 200)}
+_UNITS: dict[str, Range] = {
+    "ratio": (0, 1),
+    "boolean": (0, 1),
+    "percent": (0, 100),
+    "MiB": (0, 2e6),
+    "celsius": (-50, 200),
+}
 _KEEPS = frozenset({"avg", "min", "max", "quantile", "topk", "bottomk"})
 _KEEPING = frozenset(
     {

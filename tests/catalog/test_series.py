@@ -28,7 +28,7 @@ def test_types(name: str, kind: str, part: str, grows: bool) -> None:
 
 
 def test_names_that_tell_nothing() -> None:
-    assert series("up") is None
+    assert series("uptime") is None
     assert series("vllm:never_heard_of") is None
     found = series("other_total")
     assert found is not None and not found.sure

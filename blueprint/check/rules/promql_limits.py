@@ -46,7 +46,8 @@ def unreachable_limits(graph: Graph) -> Iterator[Finding]:
             if limit is None or within is None or within[0] == within[1]:
                 continue
             holds = verdict(node.op, limit, within)
-            if holds is not None:
+            # `x >= 0` is the usual way to have every series, whatever its value.
+            if holds is not None and not (holds and node.op == ">=" and limit == within[0]):
                 how = "always" if holds else "never"
                 message = f"{_range(within)}: it is {how} {node.op} {limit:g}"
                 fix = _fix(node.left, within)

@@ -16,8 +16,8 @@ from blueprint.check.engines import engines
 from blueprint.check.graph import Graph
 from blueprint.check.monitored import monitors
 from blueprint.check.queries import Written, measured, queries
-from blueprint.check.rules.of_query import fault
-from blueprint.check.shapes import items, mapping, maps, text
+from blueprint.check.rules.of_query import doubt, fault
+from blueprint.check.shapes import items, known, mapping, maps, text
 from blueprint.finding import Confidence, Finding, Severity
 
 _CONFUSED = {"model": "model_name", "model_id": "model_name", "pod_name": "pod", "container_name": "container"}
@@ -160,6 +160,25 @@ def _takes(matcher: promql.Matcher, value: str) -> bool:
         return True
 
 
+def recorded_names(graph: Graph) -> Iterator[Finding]:
+    """PQL320: a recorded series has a name that Prometheus refuses, or that a query must put in quotes.
+
+    Source: prometheus v0.316.0 model/rulefmt/rulefmt.go: braces are refused, other UTF-8 is taken since version 3.
+    """
+    for written in queries(graph):
+        name = known(written.name) if written.role == "record" else ""
+        if "{" in name or "}" in name:
+            message = "the name of a recorded series has braces: Prometheus refuses the whole file"
+            yield fault("PQL320", written, message, "a plain name; labels go to `labels`")
+        elif name and not _PLAIN.fullmatch(name):
+            message = f'Prometheus 2 refuses this name, and since 3 a query must write it as {{"{name}"}}'
+            yield doubt("PQL320", written, message, re.sub(r"[^a-zA-Z0-9_:]", "_", name))
+
+
+_PLAIN = re.compile(r"[a-zA-Z_:][a-zA-Z0-9_:]*")
+"""A name that every version takes, and that a query can write as it is."""
+
+
 def unrecorded(graph: Graph) -> Iterator[Finding]:
     """PQL207: a recorded series that no rule records, while its siblings are recorded here."""
     recorded = {written.name for written in queries(graph) if written.role == "record"}
@@ -265,6 +284,7 @@ RULES = (
     unknown_in_family,
     unknown_labels,
     unserved_models,
+    recorded_names,
     unrecorded,
     exporter_labels,
     object_labels,

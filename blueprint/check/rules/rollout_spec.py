@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 from blueprint.check.graph import Graph, selects
 from blueprint.check.rollouts import HASH_LABEL, Rollout, hosts, rollouts, seconds
-from blueprint.check.rules.say import note, say
+from blueprint.check.rules.say import note, say, warn
 from blueprint.check.shapes import items, known, mapping, maps, number, placeholder, text
 from blueprint.finding import Confidence, Finding, Ref, Severity
 
@@ -233,6 +233,22 @@ def weights_without_router(graph: Graph) -> Iterator[Finding]:
                 break
 
 
+def falling_weights(graph: Graph) -> Iterator[Finding]:
+    """ANA313: a step gives the canary less traffic than the step before, and not none at all."""
+    for rollout in rollouts(graph):
+        before = 0
+        for index, step in enumerate(rollout.steps):
+            weight = number(step.get("setWeight"))
+            if weight is None:
+                before = 0 if "setWeight" in step else before
+                continue
+            if 0 < weight < before:
+                message = f"setWeight falls from {before} to {weight}: the canary loses traffic that it had"
+                path = f"{_CANARY}.steps[{index}].setWeight"
+                yield warn("ANA313", rollout.manifest, message, path, "weights that rise from step to step")
+            before = weight
+
+
 _ROUGH = 0.2
 """How far the share of pods may be from the weight before it is another experiment."""
 
@@ -327,6 +343,7 @@ RULES = (
     doubled_pods,
     unwatched_canaries,
     weights_without_router,
+    falling_weights,
     route_destinations,
     short_pauses,
 )
