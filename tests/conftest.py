@@ -13,6 +13,9 @@ settings.register_profile("ci", derandomize=True, database=None)
 if os.environ.get("BLUEPRINT_CONFORMANCE") == "required":
     settings.load_profile("ci")
 
+# Hundreds of tests start the command line: its modules are compiled once, not by each of them.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+
 REPOSITORY = Path(__file__).parents[1]
 
 
