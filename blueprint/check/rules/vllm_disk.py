@@ -1,6 +1,6 @@
 """Where a vLLM server may write: with a read-only root it needs at the least a folder for temporary files.
 
-Sources: vllm 0.14.1 envs.py (VLLM_RPC_BASE_PATH is tempfile.gettempdir() unless set: sockets between its processes);
+Sources: vllm 0.33.0 envs.py (VLLM_RPC_BASE_PATH is tempfile.gettempdir() unless set: sockets between its processes);
 CPython Lib/tempfile.py (_candidate_tempdir_list, FileNotFoundError where none can be written).
 """
 
