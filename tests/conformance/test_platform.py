@@ -53,6 +53,9 @@ def delete_everything(client: Client, bodies: list[dict[str, Any]]) -> None:
     for body in reversed(bodies):
         if body["kind"] != "Namespace":
             client.delete(Target.of(body))
+            if body["kind"] == "PersistentVolumeClaim":
+                # Protected until the controller manager, which does not run here, sees that no pod uses it.
+                client.patch(Target.of(body), {"metadata": {"finalizers": None}})
 
 
 @pytest.mark.parametrize(("example", "cluster"), clusters(), ids=lambda value: getattr(value, "name", value))
