@@ -38,6 +38,7 @@ class Checker:
         # An integer is no `2.0` here: the fast answer for built-in kinds and for any object without such numbers.
         self._strict: dict[Kind, _Validator] = {}
         self._lenient: dict[Kind, jsonschema_rs.Draft202012Validator] = {}
+        self._broken: set[Kind] = set()
         self._lists: dict[Kind, Lists] = {}
 
     def kind_of(self, manifest: Manifest) -> Kind | None:
@@ -57,6 +58,9 @@ class Checker:
         body = manifest.body
         seen = with_defaults(kind.defaults, body) if kind.defaults else body
         strict = self._strict_validator(kind)
+        if kind in self._broken:
+            words = f"the schema of {kind.api_version} {kind.kind} does not compile: nothing is judged by it"
+            return body, [*found, _finding(manifest, "SCH101", words, severity=Severity.NOTE)]
         try:
             valid = strict.is_valid(seen)
         except ValueError as error:  # a body that was not read from YAML or JSON
@@ -77,14 +81,23 @@ class Checker:
         if (validator := self._strict.get(kind)) is None:
             try:
                 validator = jsonschema_rs.Draft4Validator(kind.schema, **_OPTIONS)
-            except jsonschema_rs.ValidationError:  # a pattern of RE2, `(?i)` say, that the older draft does not know
+            except (
+                jsonschema_rs.ValidationError,
+                ValueError,
+            ):  # a pattern of RE2, `(?i)` say, that the older draft does not know
                 validator = self._lenient_validator(kind)
             self._strict[kind] = validator
         return validator
 
     def _lenient_validator(self, kind: Kind) -> jsonschema_rs.Draft202012Validator:
         if (validator := self._lenient.get(kind)) is None:
-            validator = self._lenient[kind] = jsonschema_rs.Draft202012Validator(kind.schema, **_OPTIONS)
+            try:
+                validator = jsonschema_rs.Draft202012Validator(kind.schema, **_OPTIONS)
+            except (jsonschema_rs.ValidationError, ValueError):
+                # The schema of a CRD in the tree that no server would take: nothing can be judged by it.
+                self._broken.add(kind)
+                validator = jsonschema_rs.Draft202012Validator({})
+            self._lenient[kind] = validator
         return validator
 
     def _errors(self, manifest: Manifest, kind: Kind, seen: dict[str, Any]) -> Iterator[Finding]:

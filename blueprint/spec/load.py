@@ -198,7 +198,9 @@ def _kind(text: Text) -> tuple[type[Model] | None, Finding | None]:
     locate = Locator(text.file, text.place)
     data = text.data
     if not isinstance(data, dict):
-        return None, _note(locate, "not a spec: no mapping")
+        what = "a list" if isinstance(data, list) else f"the text or number {shown(data)}"
+        fix = f"a spec is a mapping with apiVersion: {API_VERSION} and kind"
+        return None, Finding("SPC121", f"this document is {what}, not a spec", locate(""), fix=fix)
     version, kind = data.get("apiVersion"), data.get("kind")
     ours = version == API_VERSION
     if ours and isinstance(kind, str) and kind in KINDS:

@@ -1,6 +1,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import Any
+
+import pytest
 
 from blueprint.catalog.schemas import Kind, SchemaPack
 from blueprint.check import tree_rules, validate
@@ -63,3 +66,24 @@ def test_two_processes_find_what_one_does() -> None:
     both = validate(objects, PACK, tree_rules=tree_rules(together=True), together=True).findings
     assert set(alone) == set(both)
     assert alone
+
+
+BROKEN = [
+    {"type": "strign"},
+    {"type": ["string"]},
+    {"type": "string", "pattern": "(?<=a"},
+    {"type": "string", "pattern": "(?i)[a-"},
+    {"type": "string", "minLength": -1},
+    {"type": "string", "minLength": "3"},
+    {"type": "number", "multipleOf": 0},
+    {"anyOf": []},
+    {"type": "object", "required": "x"},
+]
+
+
+@pytest.mark.parametrize("schema", BROKEN, ids=str)
+def test_a_crd_that_no_server_takes_ends_nothing(schema: dict[str, Any]) -> None:
+    crd = toys({"type": "object", "properties": {"n": schema}})
+    outcome = validate([manifest(toy({"n": "x"})), manifest(crd), manifest(DEPLOYMENT)], PACK, rules=(), tree_rules=())
+    assert outcome.objects == 3
+    assert not [finding for finding in outcome.findings if finding.code not in ("SCH101", "SCH106", "SCH108")]

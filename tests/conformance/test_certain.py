@@ -9,6 +9,7 @@ import argparse
 import json
 import subprocess
 from collections.abc import Iterator
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -25,6 +26,7 @@ from blueprint.check.graph import Graph
 from blueprint.check.read import Reading, read_bytes
 from blueprint.conform.client import Answer, Client, Target
 from blueprint.conform.controlplane import ControlPlane
+from blueprint.conform.daemon import NotReady
 from blueprint.finding import Confidence
 from blueprint.objects import Manifest
 from blueprint.render.emit import emit
@@ -129,7 +131,8 @@ def sent(plane: ControlPlane, text: str) -> Iterator[tuple[Manifest, Answer]]:
         if manifest.kind == "Namespace" and len(manifest.ref.name) < 64 and manifest.ref.name != "kube-system":
             plane.client.apply(body)
         elif manifest.ref.namespace:
-            plane.namespace(manifest.ref.namespace)
+            with suppress(NotReady):  # a namespace whose name no server takes
+                plane.namespace(manifest.ref.namespace)
         if manifest.kind == "Pod" and isinstance(body.get("spec"), dict):
             _named(plane, body["spec"], manifest.ref.namespace or "default")
         answer = plane.client.create(body, at=_target(body), dry_run=True)

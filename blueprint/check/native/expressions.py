@@ -14,6 +14,7 @@ from blueprint.finding import Confidence
 
 _FAULT = re.compile(r"ERROR: <input>:(\d+):(\d+): (.*)")
 _UNDECLARED = re.compile(r"undeclared reference to '([\w.]+)'")
+_MACRO = re.compile(r"\b(?:has|all|exists|exists_one|map|filter)$")
 _OWN_VARIABLES = re.compile(
     r"\bcel\.bind\s*\(|\b(?:all|exists|existsOne|transformList|transformMap)\s*\(\s*\w+\s*,\s*\w+\s*,"
 )
@@ -52,7 +53,9 @@ def fault(text: str, names: tuple[str, ...]) -> tuple[str, bool] | None:
 def _is_call(text: str, line: int, column: int) -> bool:
     """Whether the place of a fault is the bracket of a call: then the name is that of a function."""
     lines = text.split("\n")
-    return line <= len(lines) and lines[line - 1][column - 1 : column] == "("
+    if line > len(lines) or lines[line - 1][column - 1 : column] != "(":
+        return False
+    return not _MACRO.search(lines[line - 1][: column - 1])  # of a macro's bracket it is the name of what is inside
 
 
 def expression(problems: Problems, code: str, path: str, value: object, names: tuple[str, ...]) -> None:

@@ -59,8 +59,11 @@ def unknown_metrics(graph: Graph) -> Iterator[Finding]:
                 continue
             found = series(metric, of.versions)
             if found is not None and found.type == "histogram":
-                message = f"{metric} is a histogram: its series are {metric}_bucket, _sum and _count"
-                yield fault("PQL203", written, message, f"{metric}_count, or _bucket", _severity(written))
+                # A native histogram has its bare name, and functions of its own; vLLM's client makes none.
+                if metric.startswith(VLLM) or "histogram_" not in written.text:
+                    message = f"{metric} is a histogram: its series are {metric}_bucket, _sum and _count"
+                    sure = Confidence.CERTAIN if metric.startswith(VLLM) else Confidence.LIKELY
+                    yield fault("PQL203", written, message, f"{metric}_count, or _bucket", _severity(written), sure)
             elif metric.startswith(VLLM) and found is None and not gone and _only_servers(graph):
                 message = f"no version of vLLM has {metric}"
                 sure = Confidence.LIKELY
