@@ -42,3 +42,9 @@ def off_by_default(api_version: str, target: str) -> bool:
     older = [each for each in known if each and asked and each <= asked]
     nearest = max(older) if older else min(each for each in known if each)
     return api_version in table("api_lifecycle")["off"][known[nearest]]
+
+
+def experimental(group: str, name: str) -> str:
+    """The channel of a group's CRDs that alone has a field or a value of this name, "" where none is known."""
+    row = table("experimental_fields").get(group)
+    return row["channel"] if row and name in (*row["fields"], *row["values"]) else ""

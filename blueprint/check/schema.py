@@ -14,7 +14,7 @@ from typing import Any
 import jsonschema_rs
 
 from blueprint.catalog.crds import ITEM, VALUE
-from blueprint.catalog.lifecycle import lifecycle, off_by_default, release
+from blueprint.catalog.lifecycle import experimental, lifecycle, off_by_default, release
 from blueprint.catalog.schemas import Kind, SchemaPack
 from blueprint.check.defaults import with_defaults
 from blueprint.check.formats import FORMATS
@@ -112,7 +112,23 @@ class Checker:
                 yield from _whole_floats(manifest, kind, strict.iter_errors(seen))
         for error in errors:
             for code, path, message, fix in complaints(kind, error, seen):
-                yield _finding(manifest, code, message, path, fix=fix)
+                if channel := _channel(kind, code, path, seen):
+                    words = f"{message}; {channel} has it"
+                    yield _finding(manifest, code, words, path, Confidence.LIKELY, severity=Severity.WARNING)
+                else:
+                    yield _finding(manifest, code, message, path, fix=fix)
+
+
+def _channel(kind: Kind, code: str, path: tuple[str | int, ...], seen: dict[str, Any]) -> str:
+    """Which other channel of the kind's CRD has the field (SCH104) or the value (SCH107) that is complained of."""
+    if code not in ("SCH104", "SCH107") or not path:
+        return ""
+    found: Any = path[-1]
+    if code == "SCH107":
+        found = seen
+        for step in path:
+            found = found[step]
+    return experimental(kind.api_version.rpartition("/")[0], found) if isinstance(found, str) else ""
 
 
 def unknown(manifest: Manifest, pack: SchemaPack) -> Iterator[Finding]:

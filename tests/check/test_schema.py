@@ -279,3 +279,13 @@ def test_what_a_server_serves_when_told_to_is_a_warning() -> None:
     ]
     found = [create(body) for body in bodies]
     assert [[(f.code, f.fails) for f in each] for each in found] == [[("SCH102", False)], [("SCH102", True)]]
+
+
+def test_what_another_channel_has_is_no_certain_fault() -> None:
+    rules = [{"retry": {"attempts": 2}, "filters": [{"type": "ExternalAuth"}, {"type": "Extern"}], "retri": 1}]
+    route = {"apiVersion": "gateway.networking.k8s.io/v1", "kind": "HTTPRoute", "metadata": {"name": "a"}}
+    found = {finding.path: finding for finding in create({**route, "spec": {"rules": rules}})}
+    for path, sure in (("retry", False), ("filters[0].type", False), ("filters[1].type", True), ("retri", True)):
+        finding = found[f"spec.rules[0].{path}"]
+        assert (finding.confidence is Confidence.CERTAIN) is sure
+        assert ("experimental channel" in finding.message) is not sure
