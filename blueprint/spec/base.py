@@ -128,6 +128,8 @@ def _some(amount: str) -> str:
 _IMAGE = r"[a-z0-9.\-]+(:[0-9]+)?(/[a-z0-9._\-]+)+(:[A-Za-z0-9_.\-]+)?@sha256:[0-9a-f]{64}"
 _NAME = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?"
 _QUALIFIED = r"[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?"
+# git-fetch(1), GIT URLS: with a scheme, as host:path of ssh, or a path of this machine.
+_REMOTE = r"((https?|ssh|git|file)://[^\s/]*/\S+|([\w.\-]+@)?[\w.\-]+:/?[^\s/]\S*|/\S+)"
 _HOST = rf"{_NAME}(\.{_NAME})*"
 _DOMAIN = r"[a-z0-9]([-a-z0-9.]*[a-z0-9])?"
 
@@ -172,6 +174,12 @@ def _absolute_path(value: str) -> str:
 def _relative_path(value: str) -> str:
     if not re.fullmatch(r"[A-Za-z0-9._\-]+(/[A-Za-z0-9._\-]+)*", value) or {".", ".."} & set(value.split("/")):
         raise ValueError(f"not a path below the root: {shown(value)}; write folder/folder, without '.' and '..'")
+    return value
+
+
+def _remote(value: str) -> str:
+    if not re.fullmatch(_REMOTE, value):
+        raise ValueError(f"no address of a Git repository: {shown(value)}; write https://host/path.git")
     return value
 
 
@@ -270,6 +278,10 @@ RelativePath = Annotated[
 Host = Annotated[str, AfterValidator(_host), _text(_HOST, "A DNS name.", "models.example.com", longest=253)]
 #: A web address.
 Url = Annotated[str, AfterValidator(_url), _text(r"https?://[^\s/]+(/\S*)?", "A web address.", "https://host/path")]
+#: Where a Git repository is.
+Remote = Annotated[
+    str, AfterValidator(_remote), _text(_REMOTE, "A Git repository.", "https://git.example.com/platform/gitops.git")
+]
 #: A version of three numbers.
 Version = Annotated[
     str,

@@ -7,14 +7,14 @@ from typing import Annotated, Literal
 
 from pydantic import Field, field_validator
 
-from blueprint.spec.base import API_VERSION, Metadata, Model, Name, RelativePath, shown
+from blueprint.spec.base import API_VERSION, Metadata, Model, Name, RelativePath, Remote, shown
 from blueprint.spec.policy import Identity
 
 
 class Repository(Model):
     """Where the rendered tree is committed and what Argo CD follows."""
 
-    url: str = Field(min_length=1)
+    url: Remote
     """Where the tree is committed."""
     revision: str = Field(default="main", min_length=1)
     """Branch that Argo CD follows; `{cluster}` and `{environment}` in it give each cluster or environment its own."""
