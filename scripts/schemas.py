@@ -22,21 +22,13 @@ from pathlib import Path
 from typing import Any
 
 import orjson
-import yaml
 
 from blueprint.catalog import crds, openapi
+from blueprint.conform.modules import documents
 
 ROOT = Path(__file__).resolve().parent.parent
 DATA = ROOT / "blueprint" / "catalog" / "data"
 _REQUIRE = re.compile(r"^\s*(?:require\s+)?(\S+/\S+) (v\S+)(?:\s*//(?!\s*indirect).*)?$", re.MULTILINE)
-
-
-class _Loader(yaml.CSafeLoader):
-    """Reads `=` and dates as the strings they are in Go's JSON."""
-
-
-for _tag in ("value", "timestamp"):
-    _Loader.add_constructor(f"tag:yaml.org,2002:{_tag}", lambda _, node: node.value)
 
 
 def main() -> int:
@@ -98,16 +90,20 @@ def records(sources: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
                 meta = meta or openapi.object_meta(document)
                 yield from openapi.records(document, table)
         for folder in source.get("crds", ()):
-            for file in sorted((source["folder"] / folder).glob("*.yaml")):
-                with file.open(encoding="utf-8") as stream:
-                    for document in yaml.load_all(stream, _Loader):
-                        if document and document.get("kind") == "CustomResourceDefinition":
-                            yield from crds.records(document, meta)
+            for document in definitions(source["folder"] / folder):
+                yield from crds.records(document, meta)
+
+
+def definitions(folder: Path) -> Iterator[dict[str, Any]]:
+    """Every CustomResourceDefinition in the YAML files of a folder; none where a release has no such folder."""
+    for document in documents(sorted(folder.glob("*.yaml"))):
+        if document.get("kind") == "CustomResourceDefinition":
+            yield document
 
 
 def core_table() -> dict[str, Any]:
-    table: dict[str, Any] = yaml.load((DATA / "core.yaml").read_text(), _Loader)
-    return table
+    """The built-in kinds that the pack holds."""
+    return next(documents([DATA / "core.yaml"]))
 
 
 def write(out: Path, sources: list[dict[str, Any]]) -> None:

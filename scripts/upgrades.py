@@ -14,13 +14,11 @@ import gzip
 import hashlib
 import sys
 import tomllib
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import orjson
 import schemas
-import yaml
 
 from blueprint.catalog import crds
 from blueprint.catalog.schemas import SchemaPack
@@ -29,19 +27,11 @@ ROOT = Path(__file__).resolve().parent.parent
 TARGET = ROOT / "blueprint/catalog/data/releases"
 
 
-def definitions(folder: Path) -> Iterator[dict[str, Any]]:
-    """Every CustomResourceDefinition in the YAML files of a folder; none where a release has no such folder."""
-    for path in sorted(folder.glob("*.yaml")):
-        for document in yaml.load_all(path.read_text("utf-8"), schemas._Loader):
-            if document and document.get("kind") == "CustomResourceDefinition":
-                yield document
-
-
 def release(row: dict[str, Any], version: str) -> bytes:
     """The records of one release, compressed, the same bytes at every run."""
     folder = schemas.module_folder(row["module"], version)
     meta = SchemaPack.shipped().object_meta()
-    found = [r for part in row["crds"] for crd in definitions(folder / part) for r in crds.records(crd, meta)]
+    found = [r for part in row["crds"] for crd in schemas.definitions(folder / part) for r in crds.records(crd, meta)]
     for record in found:
         record["schema"]["properties"].pop("metadata", None)  # the same for all: it is put back when it is read
     ordered = sorted(found, key=lambda record: (record["apiVersion"], record["kind"]))

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from blueprint.admission.body import Body, Json, at, mapping, rows, text, whole
+from blueprint.admission.body import Body, Json, at, mapping, or_one, rows, text, whole
 
 _STEP = re.compile(r"([^.\[\]]+)|\[(\d+)\]")
 _RAY = {"RayCluster": "template.spec", "RayJob": "template.spec.rayClusterSpec"}
@@ -21,15 +21,11 @@ def templates(body: Body) -> Iterator[tuple[Body, int]]:
     """Pod templates (or pods) of all components in order, with the number of their pods."""
     for component in rows(body, "spec", "components"):
         declared = rows(component, "podSets")
-        named = [(text(each, "path"), _one(whole(each, "replicas"))) for each in declared]
+        named = [(text(each, "path"), or_one(whole(each, "replicas"))) for each in declared]
         for path, count in named if declared else _inferred(component):
             found = _follow(component, path)
             if isinstance(found, dict) and isinstance(found.get("spec"), dict):
                 yield found, count
-
-
-def _one(value: int | None) -> int:
-    return 1 if value is None else value
 
 
 def _inferred(component: Body) -> Iterator[tuple[str, int]]:
@@ -40,26 +36,26 @@ def _inferred(component: Body) -> Iterator[tuple[str, int]]:
             yield "template.spec.template", _parallel(spec)
         case "JobSet", _, "jobset.x-k8s.io/v1alpha2":
             for index, replicated in enumerate(rows(spec, "replicatedJobs")):
-                count = _one(whole(replicated, "replicas")) * _parallel(mapping(replicated, "template", "spec"))
+                count = or_one(whole(replicated, "replicas")) * _parallel(mapping(replicated, "template", "spec"))
                 yield f"template.spec.replicatedJobs[{index}].template.spec.template", count
         case "PyTorchJob", _, "kubeflow.org/v1":
             for role in ("Master", "Worker"):
                 if isinstance(replicas := at(spec, "pytorchReplicaSpecs", role), dict):
-                    count = _one(whole(replicas, "replicas"))
+                    count = or_one(whole(replicas, "replicas"))
                     yield f"template.spec.pytorchReplicaSpecs.{role}.template", count
         case ("RayCluster" | "RayJob") as ray, _, "ray.io/v1":
             yield f"{_RAY[ray]}.headGroupSpec.template", 1
             groups = rows(_follow(component, _RAY[ray]), "workerGroupSpecs")
             for index, group in enumerate(groups):
-                yield f"{_RAY[ray]}.workerGroupSpecs[{index}].template", _one(whole(group, "replicas"))
+                yield f"{_RAY[ray]}.workerGroupSpecs[{index}].template", or_one(whole(group, "replicas"))
         case "Pod", _, "v1":
             yield "template", 1
         case _ if kind in _REPLICATED:
-            yield "template.spec.template", _one(whole(spec, "replicas"))
+            yield "template.spec.template", or_one(whole(spec, "replicas"))
 
 
 def _parallel(spec: Body) -> int:
-    pods, completions = _one(whole(spec, "parallelism")), whole(spec, "completions")
+    pods, completions = or_one(whole(spec, "parallelism")), whole(spec, "completions")
     return pods if completions is None else min(pods, completions)
 
 

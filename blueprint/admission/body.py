@@ -9,7 +9,7 @@ from typing import Any
 
 from blueprint.objects import Body, at, mapping, text
 
-__all__ = ["Body", "Json", "at", "labels", "mapping", "rows", "text", "texts", "whole"]
+__all__ = ["Body", "Json", "at", "labels", "mapping", "or_one", "rows", "text", "texts", "whole"]
 
 Json = Any
 """What a manifest may hold."""
@@ -31,6 +31,11 @@ def whole(value: object, *path: str) -> int | None:
     """The whole number below the names, None where there is none."""
     found = at(value, *path)
     return found if isinstance(found, int) and not isinstance(found, bool) else None
+
+
+def or_one(count: int | None) -> int:
+    """A count of pods or copies, which Kubernetes takes for 1 where nothing is said."""
+    return 1 if count is None else count
 
 
 def labels(value: object, *path: str) -> dict[str, str]:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 
 from blueprint.admission.appwrapper import templates
-from blueprint.admission.body import Body, at, labels, mapping, rows, text, whole
+from blueprint.admission.body import Body, at, labels, mapping, or_one, rows, text, whole
 from blueprint.admission.trainjob import job_set_of
 from blueprint.finding import Ref
 from blueprint.objects import Manifest
@@ -169,7 +169,7 @@ def _kubeflow(field: str, order: tuple[str, ...]) -> Callable[[Body], Job]:
     def read(body: Body) -> Job:
         specs = mapping(body, "spec", field)
         roles = [(role, mapping(specs, role)) for role in order if isinstance(specs.get(role), dict)]
-        sets = tuple(_podset(role, _one(whole(spec, "replicas")), mapping(spec, "template")) for role, spec in roles)
+        sets = tuple(_podset(role, or_one(whole(spec, "replicas")), mapping(spec, "template")) for role, spec in roles)
         named = [text(body, "spec", "runPolicy", "schedulingPolicy", "priorityClass")]
         named += [text(spec, "template", "spec", "priorityClassName") for _, spec in roles]
         return Job(sets, _own(body), next((each for each in named if each), ""))
@@ -177,18 +177,14 @@ def _kubeflow(field: str, order: tuple[str, ...]) -> Callable[[Body], Job]:
     return read
 
 
-def _one(value: int | None) -> int:
-    return 1 if value is None else value
-
-
 def _job_set(body: Body) -> Job:
     sets = []
     for replicated in rows(body, "spec", "replicatedJobs"):
         spec = mapping(replicated, "template", "spec")
-        pods = _one(whole(spec, "parallelism"))
+        pods = or_one(whole(spec, "parallelism"))
         completions = whole(spec, "completions")
         pods = pods if completions is None else min(pods, completions)
-        count = _one(whole(replicated, "replicas")) * pods
+        count = or_one(whole(replicated, "replicas")) * pods
         sets.append(_podset(text(replicated, "name"), count, mapping(spec, "template")))
     return Job(tuple(sets), _own(body), _first_class(sets))
 
@@ -204,7 +200,7 @@ def _ray(*path: str) -> Callable[[Body], Job]:
         spec = mapping(body, "spec", *path)
         sets = [_podset("head", 1, mapping(spec, "headGroupSpec", "template"))]
         for group in rows(spec, "workerGroupSpecs"):
-            count = _one(whole(group, "replicas")) * max(1, _one(whole(group, "numOfHosts")))
+            count = or_one(whole(group, "replicas")) * max(1, or_one(whole(group, "numOfHosts")))
             sets.append(_podset(text(group, "groupName"), count, mapping(group, "template")))
         if text(body, "kind") == "RayJob" and text(body, "spec", "submissionMode") in ("", "K8sJobMode"):
             sets.append(_podset("submitter", 1, mapping(body, "spec", "submitterPodTemplate") or _SUBMITTER))
@@ -236,7 +232,7 @@ def _replicas(propagates: bool) -> Callable[[Body], Job]:
         own = labels(template, "metadata", "labels")
         if propagates:
             own |= {k: v for k, v in _own(body).items() if k in (QUEUE_LABEL, PRIORITY_LABEL)}
-        copies = _one(whole(body, "spec", "replicas"))
+        copies = or_one(whole(body, "spec", "replicas"))
         return Job((_podset(MAIN, 1, template),), own, text(template, "spec", "priorityClassName"), copies)
 
     return read
@@ -244,19 +240,19 @@ def _replicas(propagates: bool) -> Callable[[Body], Job]:
 
 def _stateful(body: Body) -> Job:
     template = mapping(body, "spec", "template")
-    count = _one(whole(body, "spec", "replicas"))
+    count = or_one(whole(body, "spec", "replicas"))
     return Job((_podset(MAIN, count, template),), _own(body), text(template, "spec", "priorityClassName"))
 
 
 def _leader_worker(body: Body) -> Job:
     """One Workload for each group of a leader and its workers."""
     group = mapping(body, "spec", "leaderWorkerTemplate")
-    size = _one(whole(group, "size"))
+    size = or_one(whole(group, "size"))
     workers = mapping(group, "workerTemplate")
     sets = [_podset(MAIN, size, workers)]
     if leader := mapping(group, "leaderTemplate"):
         sets = [_podset("leader", 1, leader), _podset("worker", size - 1, workers)]
-    return Job(tuple(sets), _own(body), _first_class(sets), _one(whole(body, "spec", "replicas")))
+    return Job(tuple(sets), _own(body), _first_class(sets), or_one(whole(body, "spec", "replicas")))
 
 
 def _pod(manifest: Manifest, peers: Iterable[Manifest]) -> Job:
@@ -301,7 +297,7 @@ def _workload(body: Body) -> Job:
         sets.append(
             PodSet(
                 name=text(each, "name") or MAIN,
-                count=max(0, _one(whole(each, "count"))),
+                count=max(0, or_one(whole(each, "count"))),
                 spec=mapping(each, "template", "spec"),
                 wish=_written_wish(asked),
                 min_count=whole(each, "minCount"),

@@ -19,8 +19,9 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any, Final
 
-from blueprint.attest.evidence import AHEAD, Body, Window, World, count, listed, mapping, moment, written
+from blueprint.attest.evidence import AHEAD, Body, Window, World, count, moment, written
 from blueprint.attest.filelist import canonical
+from blueprint.check.shapes import items, mapping
 from blueprint.objects import Manifest
 
 GROUP: Final = "velero.io"
@@ -86,7 +87,7 @@ def _chosen(world: World, name: str) -> Manifest | None:
 def _status(backup: Manifest, status: Body, world: World, window: Window) -> datetime | None:
     name, phase = backup.ref.name, status.get("phase")
     if phase != "Completed":
-        reason = status.get("failureReason") or ", ".join(map(str, listed(status.get("validationErrors"))))
+        reason = status.get("failureReason") or ", ".join(map(str, items(status.get("validationErrors"))))
         world.refuse("CRE201", f"backup {name} is {phase or 'in no phase'}" + (f": {reason}" if reason else ""))
     for attempted, done in _PAIRS:
         if count(status.get(attempted)) != count(status.get(done)):
@@ -142,9 +143,9 @@ def _stored(backup: Manifest, store: Path, volumes: dict[tuple[str, str], str], 
     if (folder / f"{name}.tar.gz").is_file():
         _contents(folder / f"{name}.tar.gz", world)
     resources = _json(folder / f"{name}-resource-list.json.gz", world)
-    if resources is not None and not any(listed(rows) for rows in mapping(resources).values()):
+    if resources is not None and not any(items(rows) for rows in mapping(resources).values()):
         world.refuse("CRE203", f"backup {name} lists no resource")
-    for info in listed(_json(folder / f"{name}-volumeinfo.json.gz", world)):
+    for info in items(_json(folder / f"{name}-volumeinfo.json.gz", world)):
         row = mapping(info)
         result = "skipped" if row.get("skipped") else str(row.get("result") or "unknown")
         volumes[str(row.get("pvcNamespace") or ""), str(row.get("pvcName") or "")] = result
@@ -192,7 +193,7 @@ def _too_large(file: Path, world: World) -> None:
 def _volumes(backup: Manifest, spec: Body, stored: dict[tuple[str, str], str], world: World) -> None:
     """Every bound claim in the backup's namespaces needs a copy of its data: by the store, or by an upload."""
     uploads = set(_uploads(backup, world))
-    included, excluded = (set(map(str, listed(spec.get(key)))) for key in ("includedNamespaces", "excludedNamespaces"))
+    included, excluded = (set(map(str, items(spec.get(key)))) for key in ("includedNamespaces", "excludedNamespaces"))
     for claim in world.all("", "PersistentVolumeClaim"):
         namespace, name = claim.ref.namespace, claim.ref.name
         if mapping(claim.body.get("status")).get("phase") != "Bound":

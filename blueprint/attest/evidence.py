@@ -11,7 +11,7 @@ from typing import Any, Final
 from blueprint.attest.refusal import Refused
 from blueprint.check.read import read
 from blueprint.errors import UsageError
-from blueprint.objects import Manifest
+from blueprint.objects import Manifest, mapping
 
 Body = Mapping[str, Any]
 
@@ -73,16 +73,6 @@ class World:
         """The UID of the namespace kube-system, by which clusters are told apart; "" where it is not there."""
         found = self.named("", "Namespace", "kube-system")
         return str(mapping(found.body.get("metadata")).get("uid") or "") if found else ""
-
-
-def mapping(value: object) -> Mapping[str, Any]:
-    """The value where it is a map, else an empty one."""
-    return value if isinstance(value, dict) else {}
-
-
-def listed(value: object) -> list[Any]:
-    """The value where it is a list, else an empty one."""
-    return value if isinstance(value, list) else []
 
 
 def count(value: object) -> int:

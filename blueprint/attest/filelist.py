@@ -175,7 +175,7 @@ class _Found:
             self._signature(path, data, mode)
             return
         if not _is_text(path):
-            self.faults.append(Fault("SIG206", _shown(path), "has a name that is no UTF-8, or cannot be printed"))
+            self.faults.append(Fault("SIG206", paths.shown(path), "has a name that is no UTF-8, or cannot be printed"))
             return
         self.rows.append(Row(path, sha256(data).hexdigest(), len(data), mode))
         if path.rpartition("/")[2] == ".gitattributes":
@@ -187,7 +187,7 @@ class _Found:
         name = path.removeprefix(f"{SIGNATURES}/")
         if "/" in name or not name.endswith(SUFFIX) or mode != PLAIN or not _is_text(name):
             message = f"lies among the signatures: only *{SUFFIX} may, and it is not covered by any"
-            self.faults.append(Fault("SIG208", _shown(path), message))
+            self.faults.append(Fault("SIG208", paths.shown(path), message))
         elif len(data) > LARGEST_BUNDLE:
             self.faults.append(Fault("SIG208", path, f"is larger than {LARGEST_BUNDLE // 2**20} MiB"))
         else:
@@ -211,10 +211,6 @@ def _is_text(path: str) -> bool:
     except UnicodeEncodeError:
         return False
     return path.isprintable()
-
-
-def _shown(path: str) -> str:
-    return path.encode(errors="surrogateescape").decode(errors="backslashreplace")
 
 
 def _walk(root: str, found: _Found) -> Iterator[tuple[str, os.stat_result]]:

@@ -15,11 +15,12 @@ from pathlib import Path
 from typing import Any
 
 from blueprint.attest.bundle import Prover
-from blueprint.attest.evidence import listed, mapping, moment, written
+from blueprint.attest.evidence import moment, written
 from blueprint.attest.images import verify_image
 from blueprint.attest.refusal import Refused
 from blueprint.attest.registry import Registry, parts, reference
 from blueprint.check.pods import containers, pod_templates
+from blueprint.check.shapes import items, mapping
 from blueprint.errors import UsageError
 from blueprint.finding import Finding
 from blueprint.objects import Manifest
@@ -122,16 +123,16 @@ def gates(manifests: Collection[Manifest]) -> Iterator[tuple[list[str], set[tupl
         if manifest.ref.group == "constraints.gatekeeper.sh" and "signers" in given:
             age = given.get("maxAgeSeconds")
             window = timedelta(seconds=age) if isinstance(age, int) else None
-            yield [str(prefix) for prefix in listed(given.get("prefixes"))], _people(given["signers"]), window
+            yield [str(prefix) for prefix in items(given.get("prefixes"))], _people(given["signers"]), window
         elif manifest.kind == "ImageValidatingPolicy":
-            globs = [mapping(row).get("glob") for row in listed(spec.get("matchImageReferences"))]
-            keyless = [_keyless(attestor) for attestor in listed(spec.get("attestors"))]
+            globs = [mapping(row).get("glob") for row in items(spec.get("matchImageReferences"))]
+            keyless = [_keyless(attestor) for attestor in items(spec.get("attestors"))]
             people = {person for row in keyless for person in _people(row.get("identities"))}
             yield [glob.removesuffix("*") for glob in globs if isinstance(glob, str)], people, None
 
 
 def _people(rows: object) -> set[tuple[str, str]]:
-    return {(str(one.get("subject")), str(one.get("issuer"))) for one in map(mapping, listed(rows))}
+    return {(str(one.get("subject")), str(one.get("issuer"))) for one in map(mapping, items(rows))}
 
 
 def _keyless(attestor: object) -> Mapping[str, Any]:
@@ -145,6 +146,6 @@ def used(manifests: Collection[Manifest]) -> Iterator[tuple[Manifest, str, str]]
             for path, container in containers(pod.spec):
                 if isinstance(container.get("image"), str):
                     yield manifest, f"{pod.spec_path}.{path}.image", container["image"]
-            for number, volume in enumerate(map(mapping, listed(pod.spec.get("volumes")))):
+            for number, volume in enumerate(map(mapping, items(pod.spec.get("volumes")))):
                 if text := mapping(volume.get("image")).get("reference"):
                     yield manifest, f"{pod.spec_path}.volumes[{number}].image.reference", str(text)

@@ -16,8 +16,9 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any, Final
 
-from blueprint.attest.evidence import AHEAD, Body, Window, World, holds, listed, mapping, moment, written
+from blueprint.attest.evidence import AHEAD, Body, Window, World, holds, moment, written
 from blueprint.attest.filelist import canonical
+from blueprint.check.shapes import items, mapping
 from blueprint.errors import UsageError
 from blueprint.objects import Manifest
 
@@ -119,9 +120,9 @@ def _rows(world: World) -> Iterator[Row]:
 
 def _of_report(report: Body) -> Iterator[Row]:
     scope = mapping(report.get("scope"))
-    for result in listed(report.get("results")):
+    for result in items(report.get("results")):
         row = mapping(result)
-        for resource in listed(row.get("resources")) or [scope]:
+        for resource in items(row.get("resources")) or [scope]:
             yield Row(
                 policy=str(row.get("policy") or "").rpartition("/")[2],
                 rule=str(row.get("rule") or ""),
@@ -145,7 +146,7 @@ def _of_file(file: Path) -> Iterator[Row]:
     if isinstance(document, dict):
         yield from _of_report(document)
         return
-    for violation in listed(document):
+    for violation in items(document):
         row = mapping(violation)
         constraint = mapping(row.get("constraint"))
         resource = mapping(row.get("violatingObject"))
@@ -176,7 +177,7 @@ def _actions(body: Body) -> list[str]:
     spec = mapping(body.get("spec"))
     if "enforcementAction" in spec:
         return [str(spec["enforcementAction"])]
-    return [str(action) for action in listed(spec.get("validationActions"))]
+    return [str(action) for action in items(spec.get("validationActions"))]
 
 
 def _denies(name: str, policies: Sequence[Manifest]) -> bool:
@@ -222,7 +223,7 @@ def _changed(policy: Manifest) -> datetime | None:
     meta = mapping(policy.body.get("metadata"))
     times = [
         moment(mapping(entry).get("time"))
-        for entry in listed(meta.get("managedFields"))
+        for entry in items(meta.get("managedFields"))
         if mapping(entry).get("subresource") != "status"
     ]
     return max((time for time in (*times, moment(meta.get("creationTimestamp"))) if time), default=None)

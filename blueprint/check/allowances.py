@@ -9,11 +9,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
 
 from blueprint.check.graph import Graph, labels_of
+from blueprint.check.native.resources import amount
 from blueprint.check.pods import PodTemplate, containers
 from blueprint.check.shapes import mapping, maps, text
 from blueprint.finding import Ref
 from blueprint.objects import Manifest
-from blueprint.quantity import QuantityError, parse_quantity
 
 
 def accelerators(pods: Sequence[PodTemplate]) -> Mapping[str, int]:
@@ -26,7 +26,7 @@ def accelerators(pods: Sequence[PodTemplate]) -> Mapping[str, int]:
             for key, value in asked.items():
                 name = str(key)
                 if name.endswith(("/gpu", "/gpu.shared")) or "/mig-" in name:
-                    found[name] = found.get(name, 0) + int(_amount(value) or 0)
+                    found[name] = found.get(name, 0) + int(amount(value) or 0)
     return {name: count for name, count in found.items() if count}
 
 
@@ -36,7 +36,7 @@ def limits(
     """Each bound on the amount of a resource that all replicas of a workload may have together, and what sets it."""
     for quota in graph.namespace(workload.ref.namespace):
         if quota.kind == "ResourceQuota" and not mapping(quota.body.get("spec")).get("scopeSelector"):
-            limit = _amount(mapping(mapping(quota.body.get("spec")).get("hard")).get(f"requests.{resource}"))
+            limit = amount(mapping(mapping(quota.body.get("spec")).get("hard")).get(f"requests.{resource}"))
             if limit is not None:
                 yield limit, f"ResourceQuota {quota.ref.name}"
     labels = {**labels_of(workload.body), **(labels_of({"metadata": pods[0].metadata}) if pods else {})}
@@ -67,17 +67,8 @@ def _quota(spec: dict[str, object], resource: str) -> Fraction | None:
             for row in maps(flavor.get("resources")):
                 if row.get("name") != resource:
                     continue
-                nominal, borrowed = _amount(row.get("nominalQuota")), _amount(row.get("borrowingLimit"))
+                nominal, borrowed = amount(row.get("nominalQuota")), amount(row.get("borrowingLimit"))
                 if nominal is None or (cohort and borrowed is None):
                     return None
                 total = (total or Fraction(0)) + nominal + (borrowed or 0 if cohort else 0)
     return total
-
-
-def _amount(value: object) -> Fraction | None:
-    if not isinstance(value, str | int | float) or isinstance(value, bool):
-        return None
-    try:
-        return parse_quantity(value)
-    except QuantityError:
-        return None

@@ -13,7 +13,7 @@ from typing import Any
 
 from blueprint.catalog.tables import table
 from blueprint.check.graph import Graph
-from blueprint.check.shapes import Body, items, known, mapping, maps, text
+from blueprint.check.shapes import Body, items, known, mapping, maps, text, texts
 from blueprint.finding import Ref
 from blueprint.objects import Manifest
 
@@ -47,7 +47,7 @@ def rules_of(role: Manifest) -> list[tuple[int, Body]]:
 
 def words(rule: Body, field: str) -> list[str]:
     """The words of a field of a rule."""
-    return [text(each) for each in items(rule.get(field))]
+    return texts(rule.get(field))
 
 
 def allows(rule: Body, verb: str, group: str, resource: str) -> bool:

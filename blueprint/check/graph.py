@@ -33,11 +33,6 @@ def kind_of(manifest: Manifest) -> str:
     return manifest.ref.kind_name
 
 
-def kind_name(ref: Ref) -> str:
-    """`Kind.group` of what a reference names."""
-    return ref.kind_name
-
-
 class Graph:
     """The objects of one cluster (or of a whole tree), looked up by identity, kind, namespace and who names them.
 

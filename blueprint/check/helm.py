@@ -16,8 +16,8 @@ from pathlib import Path, PurePosixPath
 from blueprint.check import programs
 from blueprint.check.parse import Reading, read_bytes
 from blueprint.check.placeholders import fields_with
-from blueprint.check.programs import Built
-from blueprint.finding import Confidence, Finding, Severity, Source
+from blueprint.check.programs import Built, unbuilt
+from blueprint.finding import Source
 from blueprint.objects import Manifest
 
 CHART = "Chart.yaml"
@@ -45,16 +45,12 @@ def built(files: Sequence[str], base: Path) -> Built:
         made.files |= {name for name in below if not _is_manifest(name, folders)}
         if reason:
             message = f"helm cannot build this chart with its own values: {reason}; its templates are read as they are"
-            made.findings.append(_note(message, Source(posixpath.join(chart, CHART), 1)))
+            made.findings.append(unbuilt(message, Source(posixpath.join(chart, CHART), 1)))
     if charts and not program:
         many = f"{len(charts)} charts are" if len(charts) > 1 else "1 chart is"
         message = f"helm is not installed: the templates of {many} read as they are"
-        made.findings.append(_note(message, Source(posixpath.join(charts[0], CHART))))
+        made.findings.append(unbuilt(message, Source(posixpath.join(charts[0], CHART))))
     return made
-
-
-def _note(message: str, source: Source) -> Finding:
-    return Finding("YML303", message, source, Severity.NOTE, Confidence.STYLE)
 
 
 def _inside(folder: str, charts: set[str]) -> bool:

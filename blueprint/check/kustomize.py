@@ -20,9 +20,9 @@ from blueprint.check import programs
 from blueprint.check.documents import documents, first_content
 from blueprint.check.kustomization import FILES, Kustomization, complete, elsewhere, parsed, reached
 from blueprint.check.parse import Reading, read_bytes
-from blueprint.check.programs import Built
+from blueprint.check.programs import Built, unbuilt
 from blueprint.check.shapes import mapping, text
-from blueprint.finding import Confidence, Finding, Ref, Severity, Source
+from blueprint.finding import Confidence, Finding, Ref, Source
 from blueprint.objects import Manifest
 
 _ORIGIN = "config.kubernetes.io/origin"
@@ -70,7 +70,7 @@ def built(files: Sequence[str], base: Path) -> Built:
     if beside:
         many = f"{len(beside)} files stand" if len(beside) > 1 else "1 file stands"
         message = f"not read: {many} beside a kustomization and in none, so that nobody applies what is there"
-        made.findings.append(_note(message, Source(min(beside))))
+        made.findings.append(unbuilt(message, Source(min(beside))))
     return made
 
 
@@ -85,15 +85,11 @@ def _beside(name: str, known: Mapping[str, Kustomization]) -> bool:
 def _notes(left: Sequence[Kustomization], known: Mapping[str, Kustomization], program: str) -> Iterator[Finding]:
     for root in left:
         if taken := elsewhere(root, known):
-            yield _note(f"not built, and read as plain files: it takes {taken} from elsewhere", Source(root.file, 1))
+            yield unbuilt(f"not built, and read as plain files: it takes {taken} from elsewhere", Source(root.file, 1))
     if left and not program:
         many = f"{len(left)} roots are" if len(left) > 1 else "1 root is"
         message = f"kustomize is not installed: {many} read as plain files, without patches"
-        yield _note(message, Source(left[0].file))
-
-
-def _note(message: str, source: Source) -> Finding:
-    return Finding("YML303", message, source, Severity.NOTE, Confidence.STYLE)
+        yield unbuilt(message, Source(left[0].file))
 
 
 def _build(

@@ -66,9 +66,10 @@ def _object_at(root: Node, line: int, column: int) -> Node:
     return root
 
 
-def _descend(node: Node, start: int, source: Source, path: str) -> Source:
+def deepest(node: Node, steps: Iterable[str | int]) -> Node:
+    """The node at which a person looks for a field: its key, or its item of a list; of a missing one the parent's."""
     place = node
-    for step in path_steps(path):
+    for step in steps:
         node = node.target()
         following = child(node, step)
         if following is None:
@@ -77,7 +78,7 @@ def _descend(node: Node, start: int, source: Source, path: str) -> Source:
         if node.shape is Shape.MAP:
             place = next(key for key, _ in node.pairs() if key.target().text == str(step))
         node = following
-    return Source(source.file, start + place.line + 1, place.column + 1)
+    return place
 
 
 def located(findings: Iterable[Finding], known: Mapping[str, str] | None = None, base: Path = Path()) -> list[Finding]:
@@ -136,7 +137,8 @@ class _Text:
         node = self._trees[at]
         if node is None:
             return source
-        return _descend(_object_at(node, source.line - 1 - start, source.column - 1), start, source, path)
+        place = deepest(_object_at(node, source.line - 1 - start, source.column - 1), path_steps(path))
+        return Source(source.file, start + place.line + 1, place.column + 1)
 
 
 def _tree(chunk: str) -> Node | None:

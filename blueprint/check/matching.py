@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from difflib import get_close_matches
 
 from blueprint.check.graph import Graph, selects
-from blueprint.check.shapes import Body, items, mapping, maps, placeholder, text
+from blueprint.check.shapes import Body, mapping, maps, placeholder, texts
 
 SYSTEM = {"kubernetes.io/metadata.name": "kube-system"}
 """The labels by which every cluster's own namespace is known."""
@@ -17,7 +17,7 @@ SYSTEM = {"kubernetes.io/metadata.name": "kube-system"}
 
 def asks_about(rule: Body, group: str, resource: str) -> bool:
     """Whether a rule of a webhook or policy takes a resource (`pods`, `pods/ephemeralcontainers`) of a group."""
-    groups, resources = _words(rule, "apiGroups"), _words(rule, "resources")
+    groups, resources = texts(rule.get("apiGroups")), texts(rule.get("resources"))
     if not {group, "*"} & set(groups):
         return False
     name, slash, sub = resource.partition("/")
@@ -32,11 +32,11 @@ def reaches(selector: object, labels: Mapping[str, str]) -> bool:
 
 def problems(graph: Graph, rule: Body) -> Iterator[tuple[str, str]]:
     """What in a rule can never match, with the name that was perhaps meant ("" for none)."""
-    groups = _words(rule, "apiGroups")
+    groups = texts(rule.get("apiGroups"))
     for group in groups:
         if "/" in group:
             yield f"apiGroups holds {group!r}, which is a group with a version", group.partition("/")[0]
-    for version in _words(rule, "apiVersions"):
+    for version in texts(rule.get("apiVersions")):
         if "/" in version:
             yield f"apiVersions holds {version!r}, which is a version with its group", version.partition("/")[2]
     if any("*" in group or placeholder(group) for group in groups):
@@ -45,7 +45,7 @@ def problems(graph: Graph, rule: Body) -> Iterator[tuple[str, str]]:
     if {resource.group for resource in known} != set(groups):
         return  # a group that nothing is known about
     plurals = {resource.plural for resource in known}
-    for name in _words(rule, "resources"):
+    for name in texts(rule.get("resources")):
         plain = name.partition("/")[0]
         if plain in plurals or "*" in plain or placeholder(plain) or not plain:
             continue
@@ -69,7 +69,3 @@ def kind_problem(graph: Graph, group: str, kind: str) -> str | None:
 def rules_of(match: object) -> list[Body]:
     """The resource rules of a matchConstraints or matchResources."""
     return maps(mapping(match).get("resourceRules"))
-
-
-def _words(rule: Body, field: str) -> list[str]:
-    return [text(each) for each in items(rule.get(field))]

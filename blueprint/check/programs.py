@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from blueprint.check.parse import MAX_FILE
-from blueprint.finding import Finding
+from blueprint.finding import Confidence, Finding, Severity, Source
 from blueprint.objects import Manifest
 
 SECONDS = 60
@@ -33,6 +33,11 @@ class Built:
     findings: list[Finding] = field(default_factory=list)
     files: set[str] = field(default_factory=set)
     drafts: set[str] = field(default_factory=set)
+
+
+def unbuilt(message: str, source: Source) -> Finding:
+    """YML303: what no program could build is read as the files that it is."""
+    return Finding("YML303", message, source, Severity.NOTE, Confidence.STYLE)
 
 
 class Failed(Exception):

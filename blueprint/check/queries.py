@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -120,6 +120,11 @@ def _dashboards(graph: Graph) -> Iterator[Written]:
             at = f"data.{key}" if manifest.kind == "ConfigMap" else "spec.json"
             for title, expression in _targets(board, "", 0):
                 yield Written(manifest, at, expression, "dashboard", title)
+
+
+def recorded(graph: Graph) -> Mapping[str, promql.Node]:
+    """The queries of recording rules that can be read, by the name that they record."""
+    return {each.name: each.tree for each in queries(graph) if each.role == "record" and each.tree is not None}
 
 
 _DEEPEST = 40

@@ -89,13 +89,18 @@ class ControlPlane:
         return load(self.client, crds, self._seconds)
 
     def namespace(self, name: str, labels: Mapping[str, str] | None = None) -> None:
-        """Create a namespace and its `default` ServiceAccount, which pods need and no controller makes here."""
+        """Create a namespace and its `default` ServiceAccount, which pods need and no controller makes here.
+
+        One that is there gets the labels. Raises NotReady when the server refuses it.
+        """
         space = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": dict(labels or {})}}
         account = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "default", "namespace": name}}
         for body in (space, account):
             answer = self.client.create(body)
             if not answer.ok and answer.status != 409:
                 raise NotReady(f"{body['kind']} {name} is refused: {answer.message}")
+            if answer.status == 409 and labels and body is space:
+                self.client.patch(Target.of(space), {"metadata": {"labels": dict(labels)}})
 
     def _start(self, etcd: Path, server: Path) -> None:
         data, peer, secure = free_ports(3)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import subprocess
+import tomllib
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from functools import cache
 from pathlib import Path
@@ -56,6 +57,16 @@ def folder(module: str, pinned: str) -> Path:
     if done.returncode or "Dir" not in found:
         raise EnvironmentLacks(f"the Go module {module} cannot be fetched: {found.get('Error') or done.stderr[:200]}")
     return Path(found["Dir"])
+
+
+@cache
+def sources() -> tuple[tuple[str, tuple[str, ...]], ...]:
+    """The Go modules that ship the CustomResourceDefinitions of the schema pack, with the folders that hold them.
+
+    All are pinned in `tools/crds/go.mod`. Raises EnvironmentLacks where blueprint was installed without `tools/`.
+    """
+    table = tomllib.loads((tools().parent / "scripts" / "schemas.toml").read_text("utf-8"))
+    return tuple((row["module"], tuple(row["crds"])) for row in table["source"] if "crds" in row)
 
 
 def documents(files: Iterable[Path]) -> Iterator[dict[str, Any]]:

@@ -167,7 +167,7 @@ def prove(tree: Tree, suites: Sequence[Suite], say: Say) -> Outcome:
 
 def _apart(suites: Sequence[Suite]) -> str:
     """Move into namespaces of our own, where there is no network: what Go may have to fetch is fetched before."""
-    for module, _ in _SHIPPED:
+    for module, _ in modules.sources():
         modules.folder(module, "crds")
     modules.folder("sigs.k8s.io/kwok", "kwok")
     for component in {c.name: c for suite in suites for c in (*suite.needs, *suite.uses, *suite.starts)}.values():
@@ -223,7 +223,7 @@ def _on_cluster(
         (folder / "audit-policy.yaml").write_text(policy, "utf-8")
         flags = [f"--audit-policy-file={folder / 'audit-policy.yaml'}", f"--audit-log-path={folder / 'audit.log'}"]
     served = _kinds(tree)
-    crds = [crd for module, folders in _SHIPPED for crd in modules.crds(module, "crds", folders, served)]
+    crds = [crd for module, folders in modules.sources() for crd in modules.crds(module, "crds", folders, served)]
     cluster = LocalCluster(
         [*tree.bodies],
         wanted,
@@ -317,25 +317,3 @@ def _end(file: Path) -> bytes:
     with file.open("rb") as log:
         log.seek(max(0, file.stat().st_size - _LOG))
         return log.read()
-
-
-#: Where the CustomResourceDefinitions of the tree's kinds come from, as scripts/schemas.toml says it for the pack.
-_SHIPPED: tuple[tuple[str, tuple[str, ...]], ...] = (
-    ("sigs.k8s.io/kueue", ("config/components/crd/bases",)),
-    ("sigs.k8s.io/jobset", ("config/components/crd/bases",)),
-    ("sigs.k8s.io/lws", ("config/crd/bases",)),
-    ("github.com/kubeflow/training-operator", ("manifests/base/crds",)),
-    ("github.com/kubeflow/trainer/v2", ("manifests/base/crds",)),
-    ("github.com/argoproj/argo-rollouts", ("manifests/crds",)),
-    ("github.com/argoproj/argo-cd/v3", ("manifests/crds",)),
-    ("github.com/kyverno/kyverno", ("config/crds/policies.kyverno.io",)),
-    ("github.com/open-policy-agent/gatekeeper/v3", ("charts/gatekeeper/crds",)),
-    ("github.com/kedacore/keda/v2", ("config/crd/bases",)),
-    ("github.com/vmware-tanzu/velero", ("config/crd/v1/bases", "config/crd/v2alpha1/bases")),
-    ("github.com/prometheus-operator/prometheus-operator", ("example/prometheus-operator-crd",)),
-    ("istio.io/api", ("kubernetes",)),
-    ("github.com/cilium/cilium", ("pkg/k8s/apis/cilium.io/client/crds/v2",)),
-    ("sigs.k8s.io/gateway-api", ("config/crd/standard",)),
-    ("sigs.k8s.io/gateway-api-inference-extension", ("config/crd/bases",)),
-    ("github.com/kubernetes-csi/external-snapshotter/client/v8", ("config/crd",)),
-)

@@ -17,7 +17,6 @@ from blueprint.review.model import Pair, Risk, Statement
 from blueprint.review.risks import (
     field,
     item,
-    kind_name,
     leaves,
     path_of,
     row_for,
@@ -62,7 +61,7 @@ class Judge:
         return diff(old, new, lists(kinds[1], pair.new, self.around.pack))
 
     def _added(self, pair: Pair) -> Statement:
-        row = row_for(kind_name(pair.ref), "added")
+        row = row_for(pair.ref.kind_name, "added")
         if row is None:
             return stated(pair, Risk.UNKNOWN, "added", f"new: nothing is known of what a {pair.ref.kind} does")
         words = row["say"]
@@ -82,7 +81,7 @@ class Judge:
     def _removed(self, pair: Pair) -> Iterator[Statement]:
         assert pair.old is not None  # noqa: S101 - it is the side that is there
         kept = sync_options(pair.old) & {"Prune=false"}
-        row = row_for(kind_name(pair.ref), "removed")
+        row = row_for(pair.ref.kind_name, "removed")
         if kept:
             yield stated(pair, Risk.NONE, "removed", "removed from Git, and stays in the cluster: Prune=false")
             return
@@ -98,7 +97,7 @@ class Judge:
 
     def _renamed(self, pair: Pair) -> list[Statement]:
         assert pair.old is not None  # noqa: S101 - a renamed object has both
-        row = row_for(kind_name(pair.old.ref), "removed")
+        row = row_for(pair.old.ref.kind_name, "removed")
         risk = Risk[row["class"].upper()] if row else Risk.UNKNOWN
         old, new = pair.old.ref, pair.ref
         if old.group != new.group:
@@ -120,7 +119,7 @@ class Judge:
                 continue  # it leaves out what is the default
             words = f"the API server refuses the update: {finding.path or finding.code} {_because(finding)}"
             yield stated(pair, Risk.DESTRUCTIVE, "immutable", words, path=finding.path, source=finding.code)
-        kind = kind_name(pair.ref)
+        kind = pair.ref.kind_name
         for edit in difference.edits:
             yield from self._edit(pair, kind, edit)
         if difference.reordered and not difference.edits:

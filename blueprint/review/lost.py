@@ -12,7 +12,8 @@ from blueprint.objects import Manifest
 from blueprint.report.totals import counted
 from blueprint.review.around import Around
 from blueprint.review.model import Pair, Risk, Statement
-from blueprint.review.risks import kind_name, row_for, stated
+from blueprint.review.risks import row_for, stated
+from blueprint.review.words import named
 
 _CASCADES = "resources-finalizer.argocd.argoproj.io"
 
@@ -25,14 +26,14 @@ def told(pair: Pair, say: str, risk: Risk, around: Around) -> tuple[str, Risk]:
         return _application(pair, say, around)
     if "{selected}" in say:
         names, pods = around.selected(pair.cluster, ref.namespace, mapping(old.body.get("spec")).get("podSelector"))
-        about = f"{pods} pods of {_names(names)} are" if names else "its pods are"
+        about = f"{pods} pods of {named(names)} are" if names else "its pods are"
         return say.format(selected=about), risk
     if "{guard}" in say:
         return say.format(guard="guards its pods against eviction" if "Budget" in ref.kind else "scales it"), risk
     if ref.kind == "PersistentVolumeClaim":
         users = around.users(pair)
         size = text(mapping(mapping(mapping(old.body.get("spec")).get("resources")).get("requests")).get("storage"))
-        used = f"; {_names(users)} still mount it" if users else ""
+        used = f"; {named(users)} still mount it" if users else ""
         return f"{say} ({size or 'size unknown'}){used}", risk
     if ref.kind in ("CustomResourceDefinition", "ConstraintTemplate"):
         count = len(around.instances(old))
@@ -46,7 +47,7 @@ def told(pair: Pair, say: str, risk: Risk, around: Around) -> tuple[str, Risk]:
         if not users and ref.kind != "Secret" and not around.component(pair):
             return "removed: no pod of the tree uses it", Risk.NONE
         component = around.component(pair)
-        used = f": {_names(users)}" if users else f": {component}'s own configuration" if component else ""
+        used = f": {named(users)}" if users else f": {component}'s own configuration" if component else ""
         return f"{say}{used}", Risk.TRAFFIC if component else risk
     return say, risk
 
@@ -63,10 +64,6 @@ def _application(pair: Pair, say: str, around: Around) -> tuple[str, Risk]:
     data = ", ".join(f"{number} {kind}" for kind, number in sorted(stateful.items()))
     data = f", among them {data}" if data else ""
     return say.format(cascade=f"its finalizer deletes {count}{data}"), Risk.DESTRUCTIVE
-
-
-def _names(names: list[str]) -> str:
-    return ", ".join(names[:2]) + (f" and {len(names) - 2} more" if len(names) > 2 else "")
 
 
 def asks(manifest: Manifest) -> str:
@@ -89,7 +86,7 @@ def moved(pair: Pair, around: Around) -> Iterator[Statement]:
     folders = pair.old.folder, pair.new.folder
     if folders[0] == folders[1] or not _delivered(folders, around):
         return
-    row = row_for(kind_name(pair.ref), "removed")
+    row = row_for(pair.ref.kind_name, "removed")
     words = f"moves from the Application of {folders[0]} to that of {folders[1]}"
     if row and row["class"] == "destructive":
         words += ": if the old one prunes first, it is deleted and made anew"

@@ -19,7 +19,6 @@ from blueprint.finding import Ref
 from blueprint.objects import Manifest
 from blueprint.review.model import Meaning, Pair, Risk
 from blueprint.review.pairs import Places
-from blueprint.review.risks import kind_name
 from blueprint.review.sides import Side, Sides
 
 _QUEUES = tuple(f"{kind}.{GROUP}" for kind in ("ClusterQueue", "Cohort", "LocalQueue"))
@@ -70,7 +69,7 @@ class _Half:
     def jobs(self) -> dict[Ref, Manifest]:
         """The jobs that are queued, by identity."""
         names = frozenset(kinds())
-        return {m.ref: m for m in self.manifests if kind_name(m.ref) in names and _queue(m)}
+        return {m.ref: m for m in self.manifests if m.ref.kind_name in names and _queue(m)}
 
     def decide(self, job: Manifest, copies: int | None = None) -> Decision | None:
         """The decision about a job, of so many copies of its pods where that is said; None for what is no job.
@@ -99,7 +98,7 @@ def meanings(sides: Sides, pairs: Sequence[Pair], where: Places) -> list[Meaning
         words = _words(mine)
         old = _Half.of(sides.base, cluster, where, [pair.old for pair in mine if pair.old], words)
         new = _Half.of(sides.head, cluster, where, [pair.new for pair in mine if pair.new], words)
-        if any(kind_name(pair.ref) in _QUEUES for pair in mine):
+        if any(pair.ref.kind_name in _QUEUES for pair in mine):
             found += quotas(old.world, new.world, cluster)
         found += _jobs(old, new, mine, cluster)
     return found
@@ -110,7 +109,7 @@ def _words(pairs: Sequence[Pair]) -> tuple[bytes, ...]:
     others = [pair for pair in pairs if not _is_job(pair)]
     if not others:
         return _WORDS
-    return (*_WORDS, *(_TRAINJOBS if all(kind_name(pair.ref) in _RUNTIMES for pair in others) else _JOBS))
+    return (*_WORDS, *(_TRAINJOBS if all(pair.ref.kind_name in _RUNTIMES for pair in others) else _JOBS))
 
 
 def _is_job(pair: Pair) -> bool:
@@ -119,7 +118,7 @@ def _is_job(pair: Pair) -> bool:
 
 def _decides(pair: Pair) -> bool:
     """Whether an object is one that Kueue's decisions depend on, or a job that is queued."""
-    kind = kind_name(pair.ref)
+    kind = pair.ref.kind_name
     if kind == "ConfigMap":
         written = str(pair.there.body.get("data"))
         return CONFIG_GROUP in written or "nventory" in str(pair.there.body)
@@ -130,7 +129,7 @@ def _decides(pair: Pair) -> bool:
 
 def _queue(manifest: Manifest) -> str:
     """The queue that a job, or the template of its pods, names; a Workload says it itself."""
-    if kind_name(manifest.ref) == f"Workload.{GROUP}":
+    if manifest.ref.kind_name == f"Workload.{GROUP}":
         return text(mapping(manifest.body.get("spec")).get("queueName"))
     template = mapping(mapping(manifest.body.get("spec")).get("template"))
     for holder in (manifest.body, template):
@@ -215,19 +214,19 @@ def _touched(
     """The jobs whose decision the pairs can change: they themselves, or those in a tree of queues that changed."""
     written = [m for pair in pairs for m in (pair.old, pair.new) if m is not None]
     refs = {manifest.ref for manifest in written}
-    refs |= {_aimed(manifest) for manifest in written if kind_name(manifest.ref) in _SCALERS}
-    wide = any(kind_name(ref) in _EVERYWHERE for ref in refs)
-    spaces = {ref.namespace or ref.name for ref in refs if kind_name(ref) in _IN_NAMESPACE}
-    runtimes = {ref.name for ref in refs if kind_name(ref) in _RUNTIMES}
-    queues = {ref.name for ref in refs if kind_name(ref) == f"ClusterQueue.{GROUP}"}
-    cohorts = {ref.name for ref in refs if kind_name(ref) == f"Cohort.{GROUP}"}
+    refs |= {_aimed(manifest) for manifest in written if manifest.ref.kind_name in _SCALERS}
+    wide = any(ref.kind_name in _EVERYWHERE for ref in refs)
+    spaces = {ref.namespace or ref.name for ref in refs if ref.kind_name in _IN_NAMESPACE}
+    runtimes = {ref.name for ref in refs if ref.kind_name in _RUNTIMES}
+    queues = {ref.name for ref in refs if ref.kind_name == f"ClusterQueue.{GROUP}"}
+    cohorts = {ref.name for ref in refs if ref.kind_name == f"Cohort.{GROUP}"}
     roots = {
         _root(each, name)
         for each in (old, new)
         for name, queue in each.queues.items()
         if name in queues or (cohorts and cohorts & set(_way(each, queue.cohort)))
     }
-    locals_ = {(ref.namespace or "default", ref.name) for ref in refs if kind_name(ref) == f"LocalQueue.{GROUP}"}
+    locals_ = {(ref.namespace or "default", ref.name) for ref in refs if ref.kind_name == f"LocalQueue.{GROUP}"}
     for ref in sorted(dict.fromkeys((*before, *after)), key=str):
         if wide or ref in refs or ref.namespace in spaces:
             yield ref
@@ -323,7 +322,7 @@ def _short(half: _Half, ref: Ref) -> tuple[int, int, str] | None:
 def _scaled(half: _Half, job: Manifest) -> Manifest:
     """The job with as many replicas as its scaler may ask for."""
     for manifest in half.manifests:
-        if kind_name(manifest.ref) in _SCALERS and _target(manifest) == (job.ref.kind, job.ref.namespace, job.ref.name):
+        if manifest.ref.kind_name in _SCALERS and _target(manifest) == (job.ref.kind, job.ref.namespace, job.ref.name):
             spec = mapping(manifest.body.get("spec"))
             most = spec.get("maxReplicaCount", spec.get("maxReplicas"))
             if isinstance(most, int):

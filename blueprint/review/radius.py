@@ -10,7 +10,6 @@ from blueprint.check.shapes import items, mapping, maps, text
 from blueprint.report.totals import counted
 from blueprint.review.around import Around
 from blueprint.review.model import Pair
-from blueprint.review.risks import kind_name
 
 _QUEUE = "ClusterQueue.kueue.x-k8s.io"
 _BINDINGS = ("RoleBinding.rbac.authorization.k8s.io", "ClusterRoleBinding.rbac.authorization.k8s.io")
@@ -20,7 +19,7 @@ def words(pairs: Sequence[Pair], around: Around) -> Iterator[str]:
     """One sentence for each kind of thing that reaches further than its own object."""
     by_kind: dict[str, list[Pair]] = defaultdict(list)
     for pair in pairs:
-        by_kind[kind_name(pair.ref)].append(pair)
+        by_kind[pair.ref.kind_name].append(pair)
     if queues := by_kind.get(_QUEUE):
         yield from _queues(queues, around)
     policies = [p for kind, found in by_kind.items() for p in found if _judges(kind)]

@@ -12,7 +12,6 @@ from typing import Any
 from blueprint.catalog.crds import Json
 from blueprint.catalog.references import pod_spec_paths
 from blueprint.catalog.tables import table
-from blueprint.finding import Ref
 from blueprint.quantity import QuantityError, parse_quantity
 from blueprint.review.diff import MISSING, Edit, Item, Member, SchemaPath, Step, keyed_path
 from blueprint.review.model import Pair, Risk, Statement
@@ -89,11 +88,6 @@ def _pattern(glob: str) -> re.Pattern[str]:
         out += words.get(part, re.escape(part))
     # A field with dots (a label, an annotation) is one step to people and several to the pattern.
     return re.compile(out.replace("annotations\\.[^.]*", "annotations\\..*").replace("labels\\.[^.]*", "labels\\..*"))
-
-
-def kind_name(ref: Ref) -> str:
-    """`Kind.group`, or the kind alone for the core group."""
-    return f"{ref.kind}.{ref.group}" if ref.group else ref.kind
 
 
 @cache

@@ -16,7 +16,7 @@ from blueprint.review.around import Around
 from blueprint.review.diff import MISSING, Edit, Item
 from blueprint.review.model import Pair, Risk
 from blueprint.review.risks import field, item
-from blueprint.review.words import shown, shown_pair
+from blueprint.review.words import named, shown, shown_pair
 
 Said = tuple[Risk, str]
 
@@ -125,12 +125,7 @@ def namespace_label(case: Case) -> Said | None:
     before, after = shown_pair(case.edit)
     if not readers:
         return Risk.NONE, f"label {key} {before} → {after}"
-    return Risk.SECURITY, f"label {key} {before} → {after}: {counted(readers)} select namespaces by it"
-
-
-def counted(names: list[str]) -> str:
-    """`3 policies`-like words for a list of names: the first two by name."""
-    return ", ".join(names[:2]) + (f" and {len(names) - 2} more" if len(names) > 2 else "")
+    return Risk.SECURITY, f"label {key} {before} → {after}: {named(readers)} select namespaces by it"
 
 
 def enforcement(case: Case) -> Said | None:
@@ -288,7 +283,7 @@ def configuration(case: Case) -> Said | None:
         return Risk.NONE, f"{key} changes; no pod of the tree reads it"
     return (
         Risk.RESTART,
-        f"{key} changes, read by {counted(readers)}: seen after a restart where it is in the environment",
+        f"{key} changes, read by {named(readers)}: seen after a restart where it is in the environment",
     )
 
 

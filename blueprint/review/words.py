@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import orjson
 
 from blueprint.catalog.crds import Json
@@ -26,6 +28,11 @@ def shown(value: Json) -> str:
     else:
         text = _digest(orjson.dumps(value, default=str).decode().replace('"', "").replace(",", ", "))
     return text if len(text) <= LONGEST else text[: LONGEST - 1] + "…"
+
+
+def named(names: Sequence[str]) -> str:
+    """A list of names in a sentence: the first two, and how many more."""
+    return ", ".join(names[:2]) + (f" and {len(names) - 2} more" if len(names) > 2 else "")
 
 
 def _digest(text: str) -> str:

@@ -30,7 +30,8 @@ from blueprint.attest.refusal import Refused, said
 from blueprint.attest.registry import Registry
 from blueprint.attest.trust import Identity, trusted_root
 from blueprint.errors import BlueprintError
-from blueprint.runtime.gateconfig import GateConfig, load
+from blueprint.runtime.configuration import load
+from blueprint.runtime.gateconfig import GateConfig
 from blueprint.runtime.service import Counters, Service
 
 API_VERSION: Final = "externaldata.gatekeeper.sh/v1beta1"
@@ -149,7 +150,7 @@ def main(arguments: Sequence[str]) -> int:
         print("usage: python -m blueprint.runtime.gate CONFIG", file=sys.stderr)  # noqa: T201
         return 2
     try:
-        config = load(Path(arguments[0]))
+        config = load(GateConfig, Path(arguments[0]))
         service = Service(config, Gate.of(config))
     except BlueprintError as error:
         print(f"image-gate: {error.diagnostics()}", file=sys.stderr)  # noqa: T201

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated
 
-import yaml_rs
-from pydantic import Field, ValidationError
+from pydantic import Field
 
-from blueprint.attest.refusal import said
-from blueprint.errors import UsageError
 from blueprint.spec.base import Duration, Model
 from blueprint.spec.policy import Identity
 
@@ -88,16 +84,3 @@ class GateConfig(Model):
     """How long answers are kept."""
     limits: Limits = Limits()
     """What a caller may ask for."""
-
-
-def load(file: Path) -> GateConfig:
-    """Read a configuration in YAML or JSON. Raises UsageError."""
-    try:
-        document = yaml_rs.loads(file.read_text("utf-8"), parse_datetime=False)
-        return GateConfig.model_validate(document, strict=False)
-    except ValidationError as error:
-        first = error.errors()[0]
-        where = ".".join(map(str, first["loc"]))
-        raise UsageError(f"{where or 'the configuration'}: {first['msg']}", where=str(file)) from None
-    except (OSError, ValueError) as error:
-        raise UsageError(f"the configuration cannot be read: {said(error)}", where=str(file)) from None

@@ -20,8 +20,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Final
 
-import yaml_rs
-from pydantic import Field, ValidationError
+from pydantic import Field
 
 from blueprint.attest.bundle import ByIdentity
 from blueprint.attest.filelist import Listing, Row, of_folder
@@ -31,7 +30,8 @@ from blueprint.attest.sign import PROVENANCE_BUNDLE, RENDER_BUNDLE
 from blueprint.attest.trust import Identity as Signer
 from blueprint.attest.trust import trusted_root
 from blueprint.attest.verify import Demands, Verdict, verify
-from blueprint.errors import BlueprintError, EnvironmentLacks, UsageError
+from blueprint.errors import BlueprintError, EnvironmentLacks
+from blueprint.runtime.configuration import load
 from blueprint.spec.base import Duration, Model, RelativePath
 from blueprint.spec.policy import Identity
 
@@ -56,18 +56,6 @@ class PluginConfig(Model):
     """How old the signature may be."""
     ledger: str = ""
     """A folder that outlives the pod, in which the highest sequence is kept: older trees are then refused."""
-
-
-def load(file: Path) -> PluginConfig:
-    """Read the sidecar's configuration. Raises UsageError."""
-    try:
-        document = yaml_rs.loads(file.read_text("utf-8"), parse_datetime=False)
-        return PluginConfig.model_validate(document, strict=False)
-    except ValidationError as error:
-        first = error.errors()[0]
-        raise UsageError(f"{'.'.join(map(str, first['loc']))}: {first['msg']}", where=str(file)) from None
-    except (OSError, ValueError) as error:
-        raise UsageError(f"the configuration cannot be read: {said(error)}", where=str(file)) from None
 
 
 def emit(folder: Path, environment: Mapping[str, str], config: PluginConfig) -> bytes:
@@ -139,7 +127,7 @@ def _documents(top: Path, rows: list[Row]) -> Iterator[bytes]:
 def run(folder: Path, environment: Mapping[str, str]) -> tuple[int, bytes, str]:
     """Exit code, output and words: 0 with manifests, 1 for a tree that is not proven, 2 or 3 for a wrong sidecar."""
     try:
-        config = load(Path(environment.get(CONFIG, _DEFAULT)))
+        config = load(PluginConfig, Path(environment.get(CONFIG, _DEFAULT)))
         return 0, emit(folder, environment, config), ""
     except Refused as refused:
         return 1, b"", f"{refused.code}: {refused.message}"

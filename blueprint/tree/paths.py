@@ -77,3 +77,8 @@ def remaining_folders(folders: Iterable[str], files: Iterable[str], removed: Ite
     emptied = folders_of(removed)
     own = [folder for folder in folders if folder not in emptied]
     return {*own, *folders_of(own), *folders_of(files)}
+
+
+def shown(name: str) -> str:
+    """A name from the disk, which may hold bytes that are no UTF-8, as text that can be printed."""
+    return name.encode(errors="surrogateescape").decode(errors="backslashreplace")

@@ -48,9 +48,9 @@ def foreign(root: Path, found: Iterable[str]) -> Iterator[Finding]:
         by_folder[folder].append(name)
     for folder, names in by_folder.items():
         what = "1 file is" if len(names) == 1 else f"{len(names)} files are"
-        listed = ", ".join(map(_shown, names[:3])) + (", …" if len(names) > 3 else "")
+        listed = ", ".join(map(paths.shown, names[:3])) + (", …" if len(names) > 3 else "")
         message = f"{what} not in the lock and kept: {listed}"
-        yield Finding("TRE203", message, at(root, _shown(folder)), Severity.NOTE, Confidence.STYLE)
+        yield Finding("TRE203", message, at(root, paths.shown(folder)), Severity.NOTE, Confidence.STYLE)
 
 
 def in_the_way(root: Path, path: str, *, overwrite: bool) -> Finding:
@@ -97,8 +97,3 @@ def misnamed(root: Path, files: Mapping[str, object]) -> Iterator[Finding]:
         yield Finding("TRE302", message, at(root, second), fix="rename one of the objects")
     for path in sorted(paths.folders_of(files) & files.keys()):
         yield Finding("TRE303", f"{path} would be a file and a folder", at(root, path))
-
-
-def _shown(name: str) -> str:
-    """A name from the disk, which may hold bytes that are no UTF-8, as text that can be printed."""
-    return name.encode(errors="surrogateescape").decode(errors="backslashreplace")

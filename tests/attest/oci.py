@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import hashlib
 import json
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from typing import Any
 
 from blueprint.attest.bundle import MEDIA_TYPE
 from blueprint.attest.images import SIGNATURE
 from tests.attest.world import RENDERER, Office
+from tests.loopback import http_server
 
 INDEX = "application/vnd.oci.image.index.v1+json"
 MANIFEST = "application/vnd.oci.image.manifest.v1+json"
@@ -37,17 +37,10 @@ class FakeRegistry:
     @classmethod
     @contextmanager
     def running(cls, *, modern: bool = True) -> Iterator[FakeRegistry]:
-        server = ThreadingHTTPServer(("127.0.0.1", 0), BaseHTTPRequestHandler)
-        registry = cls(f"127.0.0.1:{server.server_port}", modern=modern)
-        server.RequestHandlerClass = _handler(registry)
-        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
-        thread.start()
-        try:
+        with http_server(BaseHTTPRequestHandler) as server:
+            registry = cls(f"127.0.0.1:{server.server_port}", modern=modern)
+            server.RequestHandlerClass = _handler(registry)
             yield registry
-        finally:
-            server.shutdown()
-            thread.join()
-            server.server_close()
 
     def put(self, data: bytes) -> str:
         self.blobs[_digest(data)] = data

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from blueprint.check import outline
-from blueprint.check.goyaml import Node, Shape, child, compose
+from blueprint.check.goyaml import compose
+from blueprint.check.locate import deepest
 from blueprint.check.read import Reading, read_bytes
 
 GOLDEN = Path(__file__).parents[1] / "golden"
@@ -34,16 +35,7 @@ def parsed(text: str, steps: Steps) -> tuple[int, int]:
     """Where the parser finds a field, or its nearest parent."""
     node = compose(text)
     assert node is not None
-    place: Node = node
-    for step in steps:
-        node = node.target()
-        following = child(node, step)
-        if following is None:
-            break
-        place = following
-        if node.shape is Shape.MAP:
-            place = next(key for key, _ in node.pairs() if key.target().text == str(step))
-        node = following
+    place = deepest(node, steps)
     return place.line, place.column
 
 

@@ -1,11 +1,11 @@
 import json
-import threading
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 
 import pytest
 
 from blueprint.conform.client import Answer, Client, Target
+from tests.loopback import http_server
 
 APPS = {
     "resources": [
@@ -40,17 +40,12 @@ class Recorder(BaseHTTPRequestHandler):
 
 @pytest.fixture
 def server():
-    with ThreadingHTTPServer(("127.0.0.1", 0), Recorder) as http:
-        http.daemon_threads = True
+    with http_server(Recorder) as http:
         http.seen = []
-        thread = threading.Thread(target=http.serve_forever, args=(0.02,))
-        thread.start()
         client = Client(f"http://127.0.0.1:{http.server_port}", token="t", ca=Path("unused"))
         http.client = client
         yield http
         client.close()
-        http.shutdown()
-        thread.join()
 
 
 WIDGET = {"apiVersion": "example.com/v1", "kind": "Widget", "metadata": {"name": "a", "namespace": "n"}}

@@ -1,9 +1,9 @@
 """Webhooks that are found by URL, and components that wait for each other."""
 
 import http.server
-import threading
 
 from blueprint.conform.component import answers, hooks_by_url
+from tests.loopback import http_server
 
 
 def test_services_become_urls_and_everything_else_stays():
@@ -32,15 +32,8 @@ def test_a_url_answers_or_not():
         def log_message(self, *_):
             pass
 
-    server = http.server.HTTPServer(("127.0.0.1", 0), Handler)
-    thread = threading.Thread(target=server.serve_forever)
-    thread.start()
-    try:
+    with http_server(Handler) as server:
         base = f"http://127.0.0.1:{server.server_port}"
         assert answers(f"{base}/good")
         assert not answers(f"{base}/bad")
-    finally:
-        server.shutdown()
-        thread.join()
-        server.server_close()
     assert not answers(f"{base}/good")

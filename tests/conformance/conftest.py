@@ -5,36 +5,25 @@ Without the built programs the suite is skipped in one line; with BLUEPRINT_CONF
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
-import subprocess
-import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from blueprint.catalog.schemas import SchemaPack
-from blueprint.conform import programs
+from blueprint.conform import modules, programs
 from blueprint.conform.controlplane import ControlPlane
 from blueprint.errors import EnvironmentLacks
 from blueprint.render.platform import RenderedCluster, render
 from blueprint.render.templates import Templates
 from blueprint.spec.load import load
+from tests.conformance.kueue.oracle import Oracle, running
 
 ROOT = Path(__file__).resolve().parents[2]
 HERE = Path(__file__).parent
-
-
-class _Loader(yaml.CSafeLoader):
-    """Reads `=` and timestamps as strings, as Go does."""
-
-
-for _tag in ("value", "timestamp"):
-    _Loader.add_constructor(f"tag:yaml.org,2002:{_tag}", lambda _, node: node.value)
 
 
 def lacks() -> str:
@@ -82,16 +71,7 @@ def equipment() -> None:
 @pytest.fixture(scope="session")
 def crds() -> list[dict[str, Any]]:
     """Every CustomResourceDefinition that the schema pack is made from, as its project ships it."""
-    sources = [s for s in tomllib.loads((ROOT / "scripts/schemas.toml").read_text())["source"] if "crds" in s]
-    environment = os.environ | {"GOTOOLCHAIN": "auto", "GOWORK": "off", "GOFLAGS": "-mod=mod"}
-    command = ["go", "mod", "download", "-json", *(source["module"] for source in sources)]
-    done = subprocess.run(command, cwd=ROOT / "tools/crds", env=environment, capture_output=True, text=True, check=True)
-    modules = {found["Path"]: Path(found["Dir"]) for found in _stream(done.stdout)}
-    files = [
-        file for s in sources for folder in s["crds"] for file in sorted((modules[s["module"]] / folder).glob("*.yaml"))
-    ]
-    documents = [d for file in files for d in yaml.load_all(file.read_text("utf-8"), _Loader)]
-    return [d for d in documents if d and d["kind"] == "CustomResourceDefinition"]
+    return [crd for module, folders in modules.sources() for crd in modules.crds(module, "crds", folders)]
 
 
 @pytest.fixture(scope="session")
@@ -108,18 +88,23 @@ def platform_plane(control_plane: ControlPlane, crds: list[dict[str, Any]]) -> C
     return control_plane
 
 
+@pytest.fixture(scope="module")
+def oracle(crds: list[dict[str, Any]]) -> Iterator[Oracle]:
+    """Kueue's own scheduler, with all of Kueue's kinds."""
+    program("minimalkueue")
+    with running(crds) as started:
+        yield started
+
+
+@pytest.fixture(scope="module")
+def promtool() -> Path:
+    """Prometheus' own checker of rules."""
+    return program("promtool")
+
+
 @pytest.fixture(scope="session")
 def reference() -> RenderedCluster:
     """The production cluster of the reference platform."""
     platform = load(ROOT).platform
     document = next(d for d in platform.clusters if d.model.metadata.name == "prod-a")
     return render(platform, document, Templates(), SchemaPack.shipped())
-
-
-def _stream(text: str) -> Iterator[dict[str, Any]]:
-    """The JSON documents that stand one after the other in Go's output."""
-    decoder = json.JSONDecoder()
-    while text := text.lstrip():
-        document, end = decoder.raw_decode(text)
-        yield document
-        text = text[end:]

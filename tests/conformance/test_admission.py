@@ -20,10 +20,11 @@ from blueprint.admission.engine import Engine, submitted
 from blueprint.admission.reasons import Verdict
 from blueprint.admission.state import idle
 from blueprint.admission.world import world
+from blueprint.conform.suites.kueue import refusals
 from blueprint.finding import Source
 from blueprint.objects import Manifest
 from tests.conformance.conftest import ROOT, program
-from tests.conformance.kueue.oracle import Answer, Oracle, kinds, running
+from tests.conformance.kueue.oracle import Answer, Oracle, running
 from tests.conformance.kueue.worlds import Body, Made, Maker
 
 WORLDS = int(os.environ.get("BLUEPRINT_WORLDS", "150"))
@@ -31,14 +32,6 @@ SEED = int(os.environ.get("BLUEPRINT_SEED", "0"))
 RIVALS = max(WORLDS // 10, 1)
 FAIR: Body = {"apiVersion": "config.kueue.x-k8s.io/v1beta2", "kind": "Configuration", "fairSharing": {}}
 _AT_ONCE = 60
-
-
-@pytest.fixture(scope="module")
-def oracle(crds: list[Body]) -> Iterator[Oracle]:
-    """A running scheduler with all of Kueue's kinds."""
-    program("minimalkueue")
-    with running(crds) as started:
-        yield started
 
 
 @dataclass(frozen=True)
@@ -66,7 +59,7 @@ class Compared:
                     return f"{self.name}: {what} {yours} by Kueue, {mine} by us"
             return ""
         said = {reason.kind.value for reason in ours.reasons if reason.verdict is Verdict.NEVER}
-        if theirs.message and not said & kinds(theirs.message):
+        if theirs.message and not said & refusals(theirs.message):
             return f"{self.name}: Kueue refuses with {theirs.message!r}, we with {ours.reasons}"
         return ""
 

@@ -9,29 +9,18 @@ import os
 from collections import Counter
 from collections.abc import Iterator
 
-import pytest
-
 from blueprint.admission.change import Change, smallest_change
 from blueprint.admission.decide import decide
 from blueprint.admission.world import world
 from blueprint.finding import Source
 from blueprint.objects import Manifest
-from tests.conformance.conftest import program
 from tests.conformance.kueue.edits import edited, one_less, renamed
-from tests.conformance.kueue.oracle import Answer, Oracle, running
-from tests.conformance.kueue.worlds import Body, Made, Maker
+from tests.conformance.kueue.oracle import Answer, Oracle
+from tests.conformance.kueue.worlds import Made, Maker
 
 CHANGES = int(os.environ.get("BLUEPRINT_CHANGES", "12"))
 SEED = int(os.environ.get("BLUEPRINT_SEED", "0"))
 _AT_ONCE = 40
-
-
-@pytest.fixture(scope="module")
-def oracle(crds: list[Body]) -> Iterator[Oracle]:
-    """A running scheduler."""
-    program("minimalkueue")
-    with running(crds) as started:
-        yield started
 
 
 def proposals() -> Iterator[tuple[Made, Change]]:

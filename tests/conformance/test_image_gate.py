@@ -9,13 +9,12 @@ import base64
 import json
 import os
 import subprocess
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import partial
-from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from http.server import SimpleHTTPRequestHandler
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +30,7 @@ from tests.attest.world import MALLORY, RENDERER, Office
 from tests.conformance.conftest import program
 from tests.conformance.test_cosign import Cosign, Registry, serving
 from tests.conformance.test_policies_cli import write
+from tests.loopback import http_server
 from tests.render.worlds import PLAIN, World, cluster, job, team
 from tests.runtime.conftest import Keys, keys  # noqa: F401 - a fixture
 
@@ -58,15 +58,8 @@ def _files(folder: Path) -> Iterator[str]:
         def log_message(self, format: str, *args: Any) -> None:
             pass
 
-    server = ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=str(folder)))
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
-    thread.start()
-    try:
+    with http_server(partial(Quiet, directory=str(folder))) as server:
         yield f"http://127.0.0.1:{server.server_port}"
-    finally:
-        server.shutdown()
-        thread.join()
-        server.server_close()
 
 
 def _sign(cosign: Cosign, image: str, identity: str, finished: timedelta) -> None:

@@ -35,8 +35,6 @@ def tenant(platform_plane: ControlPlane) -> Client:
     platform_plane.namespace(NAMESPACE, labels)
     platform_plane.namespace("kyverno")
     client = platform_plane.client
-    # Another test may have made the namespace, without the labels that policies look at.
-    client.patch(Target("v1", "Namespace", name=NAMESPACE), {"metadata": {"labels": labels}})
     level = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": "platform-low"}}
     client.create({**level, "value": 1})
     role = {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "Role"}

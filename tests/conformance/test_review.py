@@ -5,28 +5,16 @@ from __future__ import annotations
 import json
 import os
 import random
-from collections.abc import Iterator
 from typing import Any
-
-import pytest
 
 from blueprint.catalog.schemas import SchemaPack
 from blueprint.review.run import compare
 from blueprint.review.sides import Library, Side, compared
-from tests.conformance.conftest import program
-from tests.conformance.kueue.oracle import Oracle, running
+from tests.conformance.kueue.oracle import Oracle
 from tests.conformance.kueue.worlds import Body, Made, Maker
 
 CHANGES = int(os.environ.get("BLUEPRINT_CHANGES", "60"))
 _AT_ONCE = 60
-
-
-@pytest.fixture(scope="module")
-def oracle(crds: list[Body]) -> Iterator[Oracle]:
-    """A running scheduler with all of Kueue's kinds."""
-    program("minimalkueue")
-    with running(crds) as started:
-        yield started
 
 
 def changed(made: Made) -> tuple[str, Made]:

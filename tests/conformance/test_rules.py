@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 
 from blueprint.render import observability
-from tests.conformance.conftest import program
 from tests.render.sites import Objects, rendered, site
 
 SERVICE = {
@@ -19,12 +18,6 @@ SERVICE = {
 }
 POD = 'namespace="chat",app_kubernetes_io_name="chat",pod="a"'
 LABELS = 'namespace="chat",service="chat",team="chat"'
-
-
-@pytest.fixture(scope="module")
-def promtool() -> Path:
-    """The program, or a skip in plain words."""
-    return program("promtool")
 
 
 def _groups(objects: Objects) -> list[dict[str, Any]]:

@@ -27,7 +27,6 @@ from blueprint.conform.controlplane import ControlPlane
 from blueprint.finding import Confidence, Finding, Severity
 from scripts import keda_scalers
 from tests.check.rules.cases import manifests
-from tests.conformance.conftest import program
 
 FAMILIES = ("SRV", "ANA", "SCL", "PQL", "MON", "TRF")
 
@@ -47,11 +46,6 @@ def module(path: str) -> Path:
 @cache
 def ours(*folders: Path) -> list[Finding]:
     return [finding for finding in across(read(folders).manifests) if finding.code.startswith(FAMILIES)]
-
-
-@pytest.fixture(scope="module")
-def promtool() -> Path:
-    return program("promtool")
 
 
 EVAL = re.compile(r"\s*eval(?:_\w+)?\s+(?:instant at \S+|range from \S+ to \S+ step \S+)\s+(.*)$")

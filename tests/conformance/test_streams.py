@@ -9,10 +9,7 @@ import json
 import os
 import random
 import time
-from collections.abc import Iterator
 from datetime import timedelta
-
-import pytest
 
 from blueprint.admission.state import idle
 from blueprint.admission.world import world
@@ -21,21 +18,12 @@ from blueprint.objects import Manifest
 from blueprint.simulate.arrivals import Arrival
 from blueprint.simulate.run import Outcome, simulate
 from blueprint.simulate.stream import Reader
-from tests.conformance.conftest import program
-from tests.conformance.kueue.oracle import Oracle, running
-from tests.conformance.kueue.worlds import Body, Made, Maker
+from tests.conformance.kueue.oracle import Oracle
+from tests.conformance.kueue.worlds import Made, Maker
 
 STREAMS = int(os.environ.get("BLUEPRINT_STREAMS", "8"))
 SEED = int(os.environ.get("BLUEPRINT_SEED", "0"))
 _TURNS = 9
-
-
-@pytest.fixture(scope="module")
-def oracle(crds: list[Body]) -> Iterator[Oracle]:
-    """A running scheduler."""
-    program("minimalkueue")
-    with running(crds) as started:
-        yield started
 
 
 def simulated(made: Made, until: float) -> Outcome:

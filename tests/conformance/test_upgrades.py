@@ -12,16 +12,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from blueprint.catalog.schemas import SchemaPack
+from blueprint.conform import modules
 from blueprint.conform.client import Answer, Target
 from blueprint.conform.controlplane import ControlPlane
 from blueprint.conform.crds import load, without_descriptions
 from blueprint.finding import Source
 from blueprint.objects import Manifest
 from blueprint.review.upgrade import Verdict, move
-from tests.conformance.conftest import ROOT, _Loader
+from tests.conformance.conftest import ROOT
 
 Body = dict[str, Any]
 
@@ -163,8 +163,8 @@ def definitions(component: str, version: str) -> list[Body]:
     if not folder:
         pytest.skip(f"{row['module']}@v{version} cannot be had here")
     files = [file for part in row["crds"] for file in sorted((Path(folder) / part).glob("*.yaml"))]
-    documents = [d for file in files for d in yaml.load_all(file.read_text("utf-8"), _Loader)]
-    return [without_descriptions(d) for d in documents if d and d["kind"] == "CustomResourceDefinition"]
+    found = [body for body in modules.documents(files) if body["kind"] == "CustomResourceDefinition"]
+    return [without_descriptions(body) for body in found]
 
 
 def bring(plane: ControlPlane, crds: list[Body]) -> dict[str, str]:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
-import threading
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from urllib.parse import parse_qs, urlsplit
+
+from tests.loopback import http_server
 
 TOKEN = "t0ken-of-a-test"
 
@@ -58,13 +59,6 @@ class Handler(BaseHTTPRequestHandler):
 
 @contextmanager
 def forge_of(kind):
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    server.kind, server.opened, server.seen = kind, [], []
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
-    thread.start()
-    try:
+    with http_server(Handler) as server:
+        server.kind, server.opened, server.seen = kind, [], []
         yield server
-    finally:
-        server.shutdown()
-        server.server_close()
-        thread.join()

@@ -4,13 +4,13 @@ import json
 import os
 import subprocess
 import sys
-import threading
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 
 import pytest
 
 from blueprint.new import copy_example
+from tests.loopback import http_server
 
 from .forges import TOKEN, forge_of
 from .repositories import bare, files_at, git, history
@@ -214,15 +214,8 @@ def over_http(folder):
 
         do_GET = do_POST = serve
 
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
-    thread.start()
-    try:
+    with http_server(Handler) as server:
         yield f"http://127.0.0.1:{server.server_port}"
-    finally:
-        server.shutdown()
-        server.server_close()
-        thread.join()
 
 
 def test_over_http(world, tmp_path):

@@ -23,8 +23,9 @@ import pytest
 from blueprint.attest.images import Signature
 from blueprint.attest.refusal import Refused
 from blueprint.errors import UsageError
+from blueprint.runtime.configuration import load
 from blueprint.runtime.gate import API_VERSION, Gate, main
-from blueprint.runtime.gateconfig import GateConfig, load
+from blueprint.runtime.gateconfig import GateConfig
 from blueprint.runtime.service import Counters, Service
 from tests.attest.oci import FakeRegistry, signature
 from tests.attest.sigstore.pki import certify
@@ -163,10 +164,10 @@ def test_configurations_that_accept_anybody(keys: Keys, tmp_path: Path, change: 
     file = tmp_path / "gate.yaml"
     given = json.loads(settings(keys).model_dump_json(by_alias=True)) | {"cache": {}, "registries": {}}
     file.write_text(json.dumps(given))
-    assert load(file).signers[0].subject == RENDERER
+    assert load(GateConfig, file).signers[0].subject == RENDERER
     file.write_text(json.dumps(given | change))
     with pytest.raises(UsageError) as caught:
-        load(file)
+        load(GateConfig, file)
     assert says in caught.value.diagnostics()
 
 

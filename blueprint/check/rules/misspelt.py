@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from difflib import get_close_matches
 
 from blueprint.check.grants import rules_of, words
-from blueprint.check.graph import Graph, kind_name
+from blueprint.check.graph import Graph
 from blueprint.check.pods import containers
 from blueprint.check.rules.say import say, warn
 from blueprint.check.shapes import Body, known, mapping, maps, placeholder, text
@@ -33,7 +33,7 @@ def references(graph: Graph) -> Iterator[Finding]:
     if not there:
         return
     for target, users in graph.named():
-        kind = kind_name(target)
+        kind = target.kind_name
         names = there.get((kind, target.namespace))
         if not names or graph.get(target) or len(target.name) < _SHORTEST or placeholder(target.name):
             continue

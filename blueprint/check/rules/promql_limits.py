@@ -6,22 +6,18 @@ workbook, chapter 5 (burn rates over several windows).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 
 from blueprint import promql
 from blueprint.catalog.series import Series, series
 from blueprint.check.bounds import Range, bounds, verdict
 from blueprint.check.graph import Graph
-from blueprint.check.queries import Written, measured, queries
+from blueprint.check.queries import Written, measured, queries, recorded
 from blueprint.check.rollouts import Metric, conditions
 from blueprint.check.rules.of_query import fault
 from blueprint.check.shapes import mapping, text
 from blueprint.finding import Finding, Severity
 from blueprint.promql import Binary, Call, Node
-
-
-def _recorded(graph: Graph) -> Mapping[str, Node]:
-    return {each.name: each.tree for each in queries(graph) if each.role == "record" and each.tree is not None}
 
 
 def value_range(graph: Graph, written: Written, node: Node) -> Range | None:
@@ -31,7 +27,7 @@ def value_range(graph: Graph, written: Written, node: Node) -> Range | None:
     def known(name: str) -> Series | None:
         return series(name, versions)
 
-    return bounds(node, known, graph.derived(_recorded).get)
+    return bounds(node, known, graph.derived(recorded).get)
 
 
 def unreachable_limits(graph: Graph) -> Iterator[Finding]:

@@ -7,7 +7,7 @@ pkg/apis/rollouts/v1alpha1/types.go (HPAReplicas).
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
 from blueprint import promql
 from blueprint.catalog.series import series
@@ -15,7 +15,7 @@ from blueprint.check.allowances import limits, plain
 from blueprint.check.bounds import bounds
 from blueprint.check.engines import engines
 from blueprint.check.graph import Graph
-from blueprint.check.queries import Written, queries
+from blueprint.check.queries import Written, queries, recorded
 from blueprint.check.rollouts import Rollout
 from blueprint.check.rules.of_query import doubt, fault
 from blueprint.check.rules.say import note, say, warn
@@ -33,10 +33,6 @@ def _scaled(graph: Graph) -> Iterator[tuple[Scaler, Written]]:
     for written in queries(graph):
         if written.role == "scaler" and id(written.manifest) in by_manifest:
             yield by_manifest[id(written.manifest)], written
-
-
-def _recorded(graph: Graph) -> Mapping[str, Node]:
-    return {each.name: each.tree for each in queries(graph) if each.role == "record" and each.tree is not None}
 
 
 def several_series(graph: Graph) -> Iterator[Finding]:
@@ -67,7 +63,7 @@ def averages(graph: Graph) -> Iterator[Finding]:
         elif what := _no_amount(tree):
             message = f"{what} is no amount to be divided by the replicas, as AverageValue does"
             yield fault("SCL203", written, message, "metricType: Value")
-        elif bounds(tree, series, graph.derived(_recorded).get) in _SHARES:
+        elif bounds(tree, series, graph.derived(recorded).get) in _SHARES:
             message = "a share between 0 and 1 is no amount to be divided by the replicas, as AverageValue does"
             yield fault("SCL203", written, message, "metricType: Value")
 
@@ -122,7 +118,7 @@ def _from_pods(graph: Graph, tree: Node | None, depth: int = 0) -> bool:
     if tree is None or depth > 4:
         return False
     for select, _ in promql.selects(tree):
-        behind = graph.derived(_recorded).get(select.metric)
+        behind = graph.derived(recorded).get(select.metric)
         if behind is not None:
             if not _from_pods(graph, behind, depth + 1):
                 return False

@@ -13,6 +13,17 @@ from blueprint.conform.component import Component, Ground
 #: KWOK's heartbeat may be late on a busy machine, and a node that flaps takes its pods' readiness along.
 _GRACE = "--node-monitor-grace-period=24h"
 
+
+def _common(ground: Ground) -> list[str]:
+    return [
+        f"--kubeconfig={ground.kubeconfig}",
+        "--leader-elect=false",
+        "--bind-address=127.0.0.1",
+        f"--secure-port={ground.ports['serve']}",
+        f"--cert-dir={ground.folder}",
+    ]
+
+
 MANAGER = Component(
     name="kube-controller-manager",
     program="kube-controller-manager",
@@ -22,13 +33,9 @@ MANAGER = Component(
     listens=("serve",),
     ready=lambda g: f"https://127.0.0.1:{g.ports['serve']}/healthz",
     arguments=lambda g: [
-        f"--kubeconfig={g.kubeconfig}",
+        *_common(g),
         f"--service-account-private-key-file={g.plane.account_key}",
         "--use-service-account-credentials=true",
-        "--leader-elect=false",
-        "--bind-address=127.0.0.1",
-        f"--secure-port={g.ports['serve']}",
-        f"--cert-dir={g.folder}",
         _GRACE,
     ],
 )
@@ -41,13 +48,7 @@ SCHEDULER = Component(
     ports=("serve",),
     listens=("serve",),
     ready=lambda g: f"https://127.0.0.1:{g.ports['serve']}/healthz",
-    arguments=lambda g: [
-        f"--kubeconfig={g.kubeconfig}",
-        "--leader-elect=false",
-        "--bind-address=127.0.0.1",
-        f"--secure-port={g.ports['serve']}",
-        f"--cert-dir={g.folder}",
-    ],
+    arguments=_common,
 )
 
 

@@ -32,6 +32,11 @@ _SAYS = {
 }
 
 
+def refusals(message: str) -> set[str]:
+    """Our kinds of reasons that a message of Kueue's scheduler speaks of."""
+    return {kind for words, kind in _SAYS.items() if re.search(words, message)}
+
+
 def run(stage: Stage) -> None:
     """First the tree's own runs, then jobs made to meet each limit of its queues."""
     _own_runs(stage)
@@ -122,8 +127,7 @@ def _held(stage: Stage, place: Place, name: str, pods: int, gpus: int, kind: str
         seen = condition(lab.workload(made, told), "QuotaReserved")["message"]
     finally:
         lab.clear()
-    said = {ours for words, ours in _SAYS.items() if re.search(words, seen)}
-    if kind not in said:
+    if kind not in refusals(seen):
         raise WrongAnswerError(f"predicted {kind}, Kueue says {seen!r}")
     return f"predicted {kind}; Kueue: {seen}"
 

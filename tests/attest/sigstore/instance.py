@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import json
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from typing import Any
 
 import jwt
@@ -19,6 +18,7 @@ from tests.attest.sigstore.fulcio import Fulcio
 from tests.attest.sigstore.pki import ORGANISATION, b64, der, key_id, new_key, spki
 from tests.attest.sigstore.rekor import RekorV1, RekorV2
 from tests.attest.sigstore.tsa import TimeStampAuthority
+from tests.loopback import http_server
 
 
 class Sigstore:
@@ -38,17 +38,10 @@ class Sigstore:
     @contextmanager
     def running(cls) -> Iterator[Sigstore]:
         """An instance on a free port of loopback, until the context ends."""
-        server = ThreadingHTTPServer(("127.0.0.1", 0), BaseHTTPRequestHandler)
-        store = cls(f"http://127.0.0.1:{server.server_port}")
-        server.RequestHandlerClass = _handler(store)
-        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
-        thread.start()
-        try:
+        with http_server(BaseHTTPRequestHandler) as server:
+            store = cls(f"http://127.0.0.1:{server.server_port}")
+            server.RequestHandlerClass = _handler(store)
             yield store
-        finally:
-            server.shutdown()
-            thread.join()
-            server.server_close()
 
     def token(self, identity: str, **claims: Any) -> str:
         """An identity token that Fulcio here accepts for five minutes."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 import time
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -187,23 +186,6 @@ def _values(level: Body, count: int) -> list[str]:
         return [level["universal"]] * count
     single = level["individual"]
     return [f"{single.get('prefix', '')}{root}{single.get('suffix', '')}" for root in single["roots"]]
-
-
-_SAYS = {
-    r"maximum capacity": "ExceedsMaxQuota",
-    r"unavailable in ClusterQueue": "ResourceUnavailable",
-    r"untolerated taint|node affinity|not found": "NoMatchingFlavor",
-    r"topology|TopologyAware|TAS flavor|requested level": "TopologyPlacementFailed",
-    r"is inactive": "ClusterQueueInactive",
-    r"doesn't match ClusterQueue selector": "NamespaceMismatch",
-    r"resources validation failed|LimitRange": "InvalidResources",
-    r"insufficient unused quota": "WaitingForQuota",
-}
-
-
-def kinds(message: str) -> set[str]:
-    """The kinds of refusal that a message speaks of."""
-    return {kind for pattern, kind in _SAYS.items() if re.search(pattern, message)}
 
 
 @contextmanager
