@@ -112,22 +112,16 @@ class Checker:
                 yield from _whole_floats(manifest, kind, strict.iter_errors(seen))
         for error in errors:
             for code, path, message, fix in complaints(kind, error, seen):
-                if channel := _channel(kind, code, path, seen):
+                if channel := _channel(kind, code, path, error.instance):
                     words = f"{message}; {channel} has it"
                     yield _finding(manifest, code, words, path, Confidence.LIKELY, severity=Severity.WARNING)
                 else:
                     yield _finding(manifest, code, message, path, fix=fix)
 
 
-def _channel(kind: Kind, code: str, path: tuple[str | int, ...], seen: dict[str, Any]) -> str:
+def _channel(kind: Kind, code: str, path: tuple[str | int, ...], value: object) -> str:
     """Which other channel of the kind's CRD has the field (SCH104) or the value (SCH107) that is complained of."""
-    if code not in ("SCH104", "SCH107") or not path:
-        return ""
-    found: Any = path[-1]
-    if code == "SCH107":
-        found = seen
-        for step in path:
-            found = found[step]
+    found = value if code == "SCH107" else path[-1] if code == "SCH104" and path else None
     return experimental(kind.api_version.rpartition("/")[0], found) if isinstance(found, str) else ""
 
 
