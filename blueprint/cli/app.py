@@ -43,6 +43,11 @@ Format = Annotated[
     typer.Option("-o", "--output", metavar="FORMAT", help=f"How to say it: {', '.join(Output)}.", show_default=True),
 ]
 
+ForgeKind = Annotated[
+    str, typer.Option("--forge", metavar="KIND", help="github, gitlab or gitea, where the host's name does not say it.")
+]
+ForgeApi = Annotated[str, typer.Option("--forge-api", metavar="URL", help="Address of the forge's interface.")]
+
 
 def path_of(text: str) -> Path:
     """The path that an option or argument names. Nobody means the current folder by no name at all."""

@@ -13,7 +13,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from blueprint.cli.app import Format, Output, app, path_of, text_or_json, write_document, write_json
+from blueprint.cli.app import (
+    ForgeApi,
+    ForgeKind,
+    Format,
+    Output,
+    app,
+    path_of,
+    text_or_json,
+    write_document,
+    write_json,
+)
 from blueprint.errors import UsageError
 from blueprint.finding import Finding, Report
 from blueprint.report import Totals
@@ -42,10 +52,6 @@ _Yes = Annotated[bool, typer.Option("--yes", help="Do not ask, where somebody si
 _Pull = Annotated[
     bool, typer.Option("--pull-request", help="Propose the commit on a branch of its own, by a pull request.")
 ]
-_Forge = Annotated[
-    str, typer.Option("--forge", metavar="KIND", help="github, gitlab or gitea, where the host's name does not say it.")
-]
-_Api = Annotated[str, typer.Option("--forge-api", metavar="URL", help="Address of the forge's interface.")]
 
 
 @app.command()
@@ -71,8 +77,8 @@ def commit(
     older: Annotated[bool, typer.Option("--older", help="Go back to these specs where newer ones are there.")] = False,
     force: _Force = False,
     pull_request: _Pull = False,
-    forge: _Forge = "",
-    forge_api: _Api = "",
+    forge: ForgeKind = "",
+    forge_api: ForgeApi = "",
     dry_run: _Dry = False,
     output: Format = Output.TEXT,
 ) -> None:
@@ -138,8 +144,8 @@ def promote(
     sign: _Sign = None,
     force: _Force = False,
     pull_request: _Pull = False,
-    forge: _Forge = "",
-    forge_api: _Api = "",
+    forge: ForgeKind = "",
+    forge_api: ForgeApi = "",
     dry_run: _Dry = False,
     yes: _Yes = False,
     output: Format = Output.TEXT,

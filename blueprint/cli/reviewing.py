@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from blueprint.cli.app import Format, Output, app
+from blueprint.cli.app import ForgeApi, ForgeKind, Format, Output, app
 from blueprint.errors import UsageError
 
 if TYPE_CHECKING:
+    from blueprint.deliver.comment import Request
     from blueprint.finding import Source
     from blueprint.review import Review, Risk
 
@@ -43,6 +44,16 @@ def review(
     ] = "",
     all_rows: Annotated[bool, typer.Option("--all", help="Show every row, not only the first screen.")] = False,
     no_findings: Annotated[bool, typer.Option("--no-findings", help="Do not run the checks on both sides.")] = False,
+    comment: Annotated[
+        str,
+        typer.Option(
+            "--comment",
+            metavar="URL",
+            help="Keep one comment up to date on the pull request at this address; the environment has the token.",
+        ),
+    ] = "",
+    forge: ForgeKind = "",
+    forge_api: ForgeApi = "",
     output: Annotated[
         ReviewOutput, typer.Option("-o", "--output", metavar="FORMAT", help=f"How: {', '.join(ReviewOutput)}.")
     ] = ReviewOutput.TEXT,
@@ -51,9 +62,28 @@ def review(
     from blueprint.review import review as compare
 
     limit = _limit(fail_on)
+    request = _request(comment, forge, forge_api) if comment else None
     found = compare(base, head, findings=not no_findings)
     _write(found, limit, output, all_rows, base, head)
+    if request is not None:
+        _comment(request, found, base, head)
     raise typer.Exit(1 if found.fails(limit) else 0)
+
+
+def _request(address: str, kind: str, api: str) -> Request:
+    """Before the review: who calls it wrongly is told at once."""
+    from blueprint.deliver.comment import request_of
+
+    return request_of(address, os.environ, kind=kind, api=api)
+
+
+def _comment(request: Request, found: Review, base: str, head: str) -> None:
+    from blueprint.deliver.comment import comment
+    from blueprint.review import markdown
+
+    done = comment(request, markdown.MARKER, markdown.markdown(found, _causes(base, head)))
+    sys.stdout.flush()
+    print(f"comment {done.status}: {done.url}", file=sys.stderr)
 
 
 @app.command()

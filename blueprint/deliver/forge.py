@@ -5,13 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, urlsplit
 
+from blueprint.deliver.calls import call
 from blueprint.errors import EnvironmentLacks, UsageError
-
-if TYPE_CHECKING:
-    from urllib3 import BaseHTTPResponse
 
 #: Forge → environment variables that may hold its token, the first that is set counts.
 TOKENS: Mapping[str, tuple[str, ...]] = {
@@ -19,8 +16,6 @@ TOKENS: Mapping[str, tuple[str, ...]] = {
     "gitlab": ("GITLAB_TOKEN",),
     "gitea": ("GITEA_TOKEN", "FORGEJO_TOKEN"),
 }
-_SECONDS = 30.0
-
 _SCP = re.compile(r"(?:[^@/\s]+@)?(?P<host>[^:/\s]+):(?P<path>[^/].*)")
 
 
@@ -81,42 +76,17 @@ def propose(at: Forge, *, head: str, base: str, title: str, body: str) -> str:
         find = f"{project}?state=opened&source_branch={quote(head, safe='')}&target_branch={quote(base, safe='')}"
         new = {"source_branch": head, "target_branch": base, "title": title, "description": body}
         change = {"title": title, "description": body}
-        found, number, method, page = _call(at, "GET", find), "iid", "PUT", "web_url"
+        found, number, method, page = call(at, "GET", find).value, "iid", "PUT", "web_url"
     else:
         project = f"/repos/{at.path}/pulls"
         new = {"head": head, "base": base, "title": title, "body": body}
         change = {"title": title, "body": body}
         owner = at.path.partition("/")[0]
         query = f"?state=open&head={quote(f'{owner}:{head}', safe='')}&base={quote(base, safe='')}"
-        every = _call(at, "GET", project + (query if at.kind == "github" else "?state=open&limit=50"))
+        every = call(at, "GET", project + (query if at.kind == "github" else "?state=open&limit=50")).value
         # Gitea has no filter by branch; GitHub's is checked again, for an old one ignores what it does not know.
         found = [each for each in every if (each["head"]["ref"], each["base"]["ref"]) == (head, base)]
         number, method, page = "number", "PATCH", "html_url"
     if found:
-        return str(_call(at, method, f"{project}/{found[0][number]}", change)[page])
-    return str(_call(at, "POST", project, new)[page])
-
-
-def _call(at: Forge, method: str, path: str, document: Mapping[str, str] | None = None) -> Any:  # noqa: ANN401 - JSON
-    import urllib3
-
-    name, prefix = {"gitlab": ("PRIVATE-TOKEN", ""), "gitea": ("Authorization", "token ")}.get(
-        at.kind, ("Authorization", "Bearer ")
-    )
-    headers = {name: f"{prefix}{at.token}", "Accept": "application/json", "User-Agent": "blueprint"}
-    try:
-        # No redirects: a token goes to the host that it was meant for, and to no other.
-        answer: BaseHTTPResponse = urllib3.request(
-            method, at.api + path, headers=headers, json=document, timeout=_SECONDS, retries=False, redirect=False
-        )
-        value = answer.json() if answer.status < 300 else None
-    except (urllib3.exceptions.HTTPError, ValueError) as error:
-        reason = str(error).replace(at.token, "…")
-        raise EnvironmentLacks(f"{at.kind} does not answer: {reason}", where=at.api) from None
-    if answer.status >= 300:
-        said = answer.data.decode("utf-8", "replace").replace(at.token, "…")[:300]
-        hint = "the token may not do that" if answer.status in (401, 403, 404) else ""
-        raise EnvironmentLacks(
-            f"{at.kind} answers {answer.status}: {said}", where=f"{method} {at.api}{path}", hint=hint
-        )
-    return value
+        return str(call(at, method, f"{project}/{found[0][number]}", change).value[page])
+    return str(call(at, "POST", project, new).value[page])

@@ -14,6 +14,8 @@ import yaml
 
 from blueprint.errors import UsageError
 from blueprint.new import copy_example, copy_pipeline, pipelines
+from tests.deliver.comments import forge_with_comments
+from tests.deliver.forges import TOKEN
 from tests.deliver.repositories import bare, files_at, git
 
 DELIVERY = """apiVersion: platform.blueprint/v1alpha1
@@ -26,14 +28,13 @@ spec:
 
 @pytest.fixture
 def world(tmp_path, monkeypatch):
-    """A platform of three clusters in Git, a bare GitOps repository, and `blueprint` and a recording `gh` in PATH."""
+    """A platform of three clusters in Git, a bare GitOps repository, and `blueprint` in PATH."""
     (tmp_path / "gitconfig").write_text("[user]\n  name = Render\n  email = render@example.com\n")
     for name, value in {"GIT_CONFIG_GLOBAL": tmp_path / "gitconfig", "GIT_CONFIG_NOSYSTEM": 1, "NO_COLOR": 1}.items():
         monkeypatch.setenv(name, str(value))
     programs = tmp_path / "bin"
     programs.mkdir()
     script(programs / "blueprint", f'exec "{sys.executable}" -m blueprint "$@"')
-    script(programs / "gh", 'echo "$@" >>"$GH_LOG"\ncase "$*" in *--paginate*) cat "$GH_FOUND";; esac')
     script(programs / "python3", f'exec "{sys.executable}" "$@"')
     monkeypatch.setenv("PATH", f"{programs}:{os.environ['PATH']}")
     monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parents[2]))
@@ -83,32 +84,69 @@ def changed(platform):
     spec.write_text(spec.read_text().replace("1200Gi", "1100Gi"))
 
 
-def test_github_reviews_a_pull_request_in_one_comment(world, tmp_path):
-    platform, _ = world
+def reviewed(platform):
+    """Commit a change of a spec; the commit before it."""
     base = git(platform, "rev-parse", "HEAD")
     changed(platform)
     keep(platform)
+    return base
+
+
+def test_github_reviews_a_pull_request_in_one_comment(world, tmp_path):
+    platform, _ = world
+    base = reviewed(platform)
     job = steps(workflow()["review"])
-    runner, summary, log, found = (tmp_path / name for name in ("runner", "summary", "log", "found"))
+    runner, summary = tmp_path / "runner", tmp_path / "summary"
     runner.mkdir()
-    found.write_text("")
-    names = {
-        "RUNNER_TEMP": str(runner),
-        "GITHUB_STEP_SUMMARY": str(summary),
-        "BASE": base,
-        "GITHUB_REPOSITORY": "o/r",
-        "NUMBER": "7",
-        "GH_LOG": str(log),
-        "GH_FOUND": str(found),
-    }
-    for name in ("Render and check", "Review", "Comment"):
-        shell(platform, job[name], **names)
+    with forge_with_comments("github") as (held, api):
+        names = {
+            "RUNNER_TEMP": str(runner),
+            "GITHUB_STEP_SUMMARY": str(summary),
+            "BASE": base,
+            "GITHUB_API_URL": api,
+            "GH_TOKEN": TOKEN,
+            "PULL_REQUEST": "https://github.com/o/r/pull/7",
+        }
+        held.add("looks good", "somebody")
+        for name in ("Render and check", "Review", "Comment", "Comment"):
+            shell(platform, job[name], **names)
     assert summary.read_text().startswith("<!-- blueprint:review -->")
     assert "sweep" in summary.read_text()
-    assert "--method POST repos/o/r/issues/7/comments" in log.read_text()
-    found.write_text("4711\n")
-    shell(platform, job["Comment"], **names)
-    assert "--method PATCH repos/o/r/issues/comments/4711" in log.read_text()
+    (_, text) = held.texts()
+    assert "sweep" in text and "apps/research/sweep.yaml:" in text  # with the line of the spec
+
+
+def test_the_action_reviews_a_pull_request(world, tmp_path):
+    platform, _ = world
+    shell(platform, "blueprint render >/dev/null && git add . && git commit -qm tree")
+    base = git(platform, "rev-parse", "HEAD")
+    changed(platform)
+    shell(platform, "blueprint render >/dev/null && git add . && git commit -qm changed")
+    action = yaml.safe_load((Path(__file__).parents[2] / "actions/review/action.yml").read_text())
+    program = tmp_path / "runner/blueprint/bin/blueprint"
+    program.parent.mkdir(parents=True)
+    program.symlink_to(tmp_path / "bin/blueprint")
+    (step,) = [each for each in action["runs"]["steps"] if each.get("id") == "review"]
+    assert all(value.startswith("${{ inputs.") for value in step["env"].values())
+    assert all("${{" not in each["run"] for each in action["runs"]["steps"])
+    output, summary = tmp_path / "output", tmp_path / "summary"
+    with forge_with_comments("github") as (held, api):
+        names = {
+            "RUNNER_TEMP": str(tmp_path / "runner"),
+            "GITHUB_STEP_SUMMARY": str(summary),
+            "GITHUB_OUTPUT": str(output),
+            "GITHUB_API_URL": api,
+            "GH_TOKEN": TOKEN,
+            "BASE": base,
+            "HEAD": "HEAD",
+        }
+        shell(platform, step["run"], **names, FAIL_ON="", COMMENT="https://github.com/o/r/pull/7")
+        (text,) = held.texts()
+        shell(platform, step["run"], code=1, **names, FAIL_ON="restart", COMMENT="none")
+        assert held.texts() == [text]
+    assert "sweep" in text and "sweep" in summary.read_text()
+    sarif = json.loads(Path(output.read_text().splitlines()[0].removeprefix("sarif=")).read_text())
+    assert sarif["runs"][0]["results"]
 
 
 def test_github_delivers_and_promotes(world):
@@ -134,13 +172,26 @@ def test_no_step_of_github_puts_input_into_a_script():
 def test_gitlab_reviews_and_delivers(world):
     platform, remote = world
     jobs = yaml.safe_load((pipelines()["gitlab"] / ".gitlab-ci.yml").read_text())
-    base = git(platform, "rev-parse", "HEAD")
-    changed(platform)
-    keep(platform)
-    shell(platform, "set -e\n" + "\n".join(jobs["review"]["script"]), CI_MERGE_REQUEST_DIFF_BASE_SHA=base)
+    base = reviewed(platform)
+    script = "set -e\n" + "\n".join(jobs["review"]["script"])
+    with forge_with_comments("gitlab") as (held, api):
+        names = {
+            "CI_MERGE_REQUEST_DIFF_BASE_SHA": base,
+            "CI_MERGE_REQUEST_PROJECT_URL": "https://gitlab.example.com/o/r",
+            "CI_MERGE_REQUEST_IID": "7",
+            "CI_API_V4_URL": api,
+        }
+        shell(platform, script, **names, GITLAB_TOKEN="")
+        assert held.asked == []
+        shutil.rmtree(platform / "work")
+        git(platform, "worktree", "prune")
+        shell(platform, script, **names, GITLAB_TOKEN=TOKEN)
+    (text,) = held.texts()
+    assert "sweep" in text and "apps/research/sweep.yaml:" in text
     assert (platform / "review.md").read_text().startswith("<!-- blueprint:review -->")
     assert isinstance(json.loads((platform / "codequality.json").read_text()), list)
-    shutil.rmtree(platform / "work")
+    for name in ("work", "rendered"):
+        shutil.rmtree(platform / name)
     for name in ("review.md", "codequality.json"):
         (platform / name).unlink()
     names = {
