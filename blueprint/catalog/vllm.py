@@ -18,6 +18,11 @@ from blueprint.catalog.versions import version
 ENGINE_PATIENCE = 600
 """Seconds until the server gives up on its engine by itself (vllm 0.33.0 envs.py VLLM_ENGINE_READY_TIMEOUT_S)."""
 
+ENGINE_NOTE, VERSION_NOTE = "platform.blueprint/engine", "platform.blueprint/engine-version"
+"""Annotations of a serving pod that say which engine runs in it, and which version: a digest says neither."""
+MODEL_NOTE = "platform.blueprint/model"
+"""The annotation with the publisher's name of the model: the server is given a folder, which says nothing of it."""
+
 CUSTOM_BUCKETS = {
     "time_to_first_token": ("vllm:time_to_first_token_seconds",),
     "inter_token_latency": ("vllm:inter_token_latency_seconds", "vllm:request_time_per_output_token_seconds"),
@@ -219,6 +224,12 @@ def option_name(argument: str) -> str:
     """
     name = argument.partition("=")[0]
     return name.partition(".")[0].replace("_", "-") if name.startswith("--") else name
+
+
+def options(of: str) -> tuple[str, ...]:
+    """Every long option that a version takes for certain, () for a version outside of what was read."""
+    known = [set(_options(at)) for at in _span(of)]
+    return tuple(sorted(name for name in set.intersection(*known) if name.startswith("--"))) if known else ()
 
 
 @cache

@@ -12,7 +12,7 @@ from functools import cached_property
 from itertools import pairwise
 
 from blueprint.catalog.facts import Model, model, option_name
-from blueprint.catalog.vllm import flag, known_flag, newest
+from blueprint.catalog.vllm import ENGINE_NOTE, MODEL_NOTE, VERSION_NOTE, flag, known_flag, newest
 from blueprint.check.commands import Command, Word, commands, environment
 from blueprint.check.graph import Graph, labels_of
 from blueprint.check.pods import PodTemplate
@@ -49,14 +49,18 @@ class Engine:
 
     @cached_property
     def version(self) -> str:
-        """The version of vLLM, "" where nothing says it: from the tag of an image of vLLM's own name, or a label."""
+        """The version of vLLM, "" where nothing says it.
+
+        An image of vLLM's own name says it by its tag, else the annotations or a label of the pod or of what makes it.
+        """
         name, tag = name_and_tag(self.image)
-        if tag:
-            match = _TAG.fullmatch(tag)
-            return match[1] if match and _IMAGE.fullmatch(name) else ""
-        for labels in (self.pod.metadata, self.manifest.body.get("metadata")):
-            match = _TAG.fullmatch(text(mapping(mapping(labels).get("labels")).get(_VERSION_LABEL)))
-            if match and _IMAGE.fullmatch(name):
+        own = bool(_IMAGE.fullmatch(name))
+        if own and (match := _TAG.fullmatch(tag)):
+            return match[1]
+        for metadata in (self.pod.metadata, self.manifest.body.get("metadata")):
+            notes, labels = (mapping(mapping(metadata).get(key)) for key in ("annotations", "labels"))
+            said = text(notes.get(VERSION_NOTE)) if notes.get(ENGINE_NOTE) == "vllm" else ""
+            if match := _TAG.fullmatch(said or text(labels.get(_VERSION_LABEL)) * (own and not tag)):
                 return match[1]
         return ""
 
@@ -156,7 +160,13 @@ class Engine:
         changed = (
             self.option("--hf-overrides") or self.option("--hf-config-path") or self.option("--speculative-config")
         )
-        return None if changed else model(self.model_name)
+        return None if changed else model(self.model_name) or model(self.noted_model)
+
+    @property
+    def noted_model(self) -> str:
+        """What the pod says that the files of a folder are, "" where the model is named by itself."""
+        notes = mapping(mapping(self.pod.metadata).get("annotations"))
+        return text(notes.get(MODEL_NOTE)) if self.model_name.startswith("/") else ""
 
     @property
     def served_names(self) -> tuple[str, ...]:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Sequence
 
-from blueprint.catalog.facts import geometry, gpu
-from blueprint.finding import Confidence, Finding, Source
+from blueprint.catalog.facts import geometry, gpu, gpus
+from blueprint.finding import Confidence, Finding, Severity, Source
 from blueprint.render.emit import emit
 from blueprint.render.site import Site
 from blueprint.spec.cluster import NodePool
+from blueprint.spec.nearest import nearest
 
 
 def files(site: Site) -> Iterator[tuple[str, str]]:
@@ -27,19 +29,64 @@ def files(site: Site) -> Iterator[tuple[str, str]]:
 
 def findings(site: Site) -> Iterator[Finding]:
     """What no node of a pool can be or run."""
+    yield from _unknown(site)
     yield from _uncuttable(site)
     yield from _refused(site)
+
+
+def _unknown(site: Site) -> Iterator[Finding]:
+    """NOD103: a GPU that the catalog does not know. Nodes without that very label serve nothing of the pool.
+
+    The label is NVML's name of the product with `-` for each blank (gpu-feature-discovery): a name of one small word is
+    none, and one that differs from a known one in letters only is a slip. Any other may be a GPU newer than the table.
+    """
+    known = [product for each in gpus() for product in each.products]
+    for index, pool in enumerate(site.cluster.spec.node_pools):
+        if pool.gpus is None or pool.gpus.product in known:
+            continue
+        written = pool.gpus.product
+        near = _meant(written, known)
+        slip = "-" not in written or written == written.lower() or (near is not None and _letters(written, near))
+        path = f"spec.nodePools[{index}].gpus.product"
+        what = "its layout and what fits it are" if pool.gpus.mig else "what fits it is"
+        message = f"the GPU {written} of {pool.name} is not known: {what} not judged"
+        if slip:
+            message = (
+                f"no known GPU has the label {written}: nothing starts on {pool.name} without a node that bears it"
+            )
+        fix = f"write {near}" if near else "compare with the label nvidia.com/gpu.product of a node"
+        yield Finding(
+            "NOD103",
+            message + (f"; did you mean {near}?" if near else ""),
+            site.document.locate(path),
+            Severity.WARNING if slip else Severity.NOTE,
+            Confidence.LIKELY if slip else Confidence.STYLE,
+            path=path,
+            fix=fix,
+        )
+
+
+def _meant(written: str, known: Sequence[str]) -> str | None:
+    """The known label that was most likely meant: one that holds every word that is written, else the most alike."""
+    words = re.findall(r"[a-z0-9]+", written.lower())
+    holding = [product for product in known if all(word in product.lower() for word in words)]
+    return holding[0] if holding and words else nearest(written, known, cutoff=0.75)
+
+
+def _letters(one: str, other: str) -> bool:
+    """Whether the numbers in two labels are the same: another number is another GPU, or another memory."""
+    return re.findall(r"\d+", one) == re.findall(r"\d+", other)
 
 
 def _uncuttable(site: Site) -> Iterator[Finding]:
     """NOD102: a MIG layout that the GPU cannot be cut into; nothing is said of GPUs that the catalog does not know."""
     for index, pool in enumerate(site.cluster.spec.node_pools):
-        gpus = pool.gpus
-        known = gpu(gpus.product) if gpus else None
-        if gpus is None or gpus.mig is None or known is None:
+        mig = pool.gpus.mig if pool.gpus else None
+        known = gpu(pool.gpus.product) if pool.gpus else None
+        if mig is None or known is None:
             continue
         # More slices than any GPU has are too many whatever they are; the search need not see them all.
-        wish = [profile for profile, number in gpus.mig.layout.items() for _ in range(min(number, known.slices + 1))]
+        wish = [profile for profile, number in mig.layout.items() for _ in range(min(number, known.slices + 1))]
         if problem := geometry(known, wish).problem:
             path = f"spec.nodePools[{index}].gpus.mig.layout"
             message = f"the GPUs of {pool.name} cannot be cut like this: {problem}"
@@ -49,12 +96,12 @@ def _uncuttable(site: Site) -> Iterator[Finding]:
 
 def _refused(site: Site) -> Iterator[Finding]:
     """NOD101: pods that their pool's kubelets would refuse: they want more GPUs than one NUMA node has."""
-    for pool_name, gpus, who, place in _wishes(site):
+    for pool_name, wanted, who, place in _wishes(site):
         pool = site.cluster.spec.pool(pool_name)
-        if pool is not None and (most := _gpus_of_numa_node(pool)) is not None and gpus > most:
+        if pool is not None and (most := _gpus_of_numa_node(pool)) is not None and wanted > most:
             yield Finding(
                 "NOD101",
-                f"a pod of {who} asks for {gpus} GPUs, a NUMA node of {pool.name} has {most}: the kubelet refuses it",
+                f"a pod of {who} asks for {wanted} GPUs, a NUMA node of {pool.name} has {most}: the kubelet refuses it",
                 place,
                 confidence=Confidence.LIKELY,
                 fix=f"leave singleNumaNode out on {pool.name}, or let a pod ask for {most} GPUs at most",

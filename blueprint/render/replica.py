@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from blueprint.catalog.vllm import ENGINE_NOTE, MODEL_NOTE, VERSION_NOTE
 from blueprint.render import slo, traffic, vllm
 from blueprint.render.names import name
 from blueprint.render.queues import priority
@@ -101,19 +102,21 @@ def pod_labels(served: Served, *, worker: bool = False) -> dict[str, str]:
     return {**found, **served.queued}
 
 
-def pod_annotations(served: Served, *, worker: bool = False) -> dict[str, str] | None:
-    """Annotations of a pod: its sidecar, and its wish for a place where the pool knows racks.
+def pod_annotations(served: Served, *, worker: bool = False) -> dict[str, str]:
+    """Annotations of a pod: what serves what, its sidecar, and its wish for a place where the pool knows racks.
 
-    A queue of such a pool takes no pod without a wish. Leader and workers are two pod sets that one group name places
-    as one (kueue v0.17.0 pkg/controller/jobframework/tas_validation.go).
+    An image by digest and a folder of weights tell no reader of the tree what the server can do. A queue of a pool with
+    racks takes no pod without a wish. Leader and workers are two pod sets that one group name places as one
+    (kueue v0.17.0 pkg/controller/jobframework/tas_validation.go).
     """
-    notes = {} if worker else traffic.sidecar_annotations(served)
+    notes = {ENGINE_NOTE: "vllm", VERSION_NOTE: served.spec.engine.vllm, MODEL_NOTE: served.spec.model}
+    notes |= {} if worker else traffic.sidecar_annotations(served)
     if served.pool.racks and served.grouped:
         rack = served.site.cluster.spec.topology.rack
         notes |= {f"{TAS}-preferred-topology": rack, f"{TAS}-group-name": "replica"}
     elif served.pool.racks:
         notes[f"{TAS}-unconstrained-topology"] = "true"
-    return notes or None
+    return notes
 
 
 def claim_template(served: Served) -> str:

@@ -10,9 +10,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from blueprint.catalog import vllm
+from blueprint.catalog.facts import model, models
 from blueprint.catalog.series import boundary
-from blueprint.finding import Severity
+from blueprint.finding import Confidence, Finding, Severity
 from blueprint.render.served import HTTP, Served
+from blueprint.spec.nearest import nearest
 
 WEIGHTS = "/weights"
 ADAPTERS = "/adapters"
@@ -45,7 +47,7 @@ def has(flag: str, version: str) -> bool:
 
 
 def judge(served: Served) -> None:
-    """SRV103 and SRV104: what the pinned version cannot do for this service."""
+    """SRV103 to SRV106: what the pinned version cannot do for this service, and what is not known of its model."""
     version, path = served.spec.engine.vllm, "spec.engine.vllm"
     if not has("--shutdown-timeout", version):
         message = f"vllm {version} aborts requests under way when it stops: it has no --shutdown-timeout"
@@ -53,6 +55,35 @@ def judge(served: Served) -> None:
     if served.grouped and not has("--nnodes", version):
         message = f"vllm {version} runs on several nodes only by way of Ray: it has no --nnodes"
         served.problem("SRV104", message, path, "use vllm 0.11 or later")
+    for problem in (*_strange_arguments(served), *_strange_model(served)):
+        served.site.problem(problem)
+
+
+def _strange_arguments(served: Served) -> Iterator[Finding]:
+    """SRV105: an argument that the pinned version refuses to know, at its line of the spec."""
+    version = served.spec.engine.vllm
+    for index, argument in enumerate(served.spec.engine.args):
+        answer = vllm.flag(argument, version)
+        if not argument.startswith("--") or answer.presence is not vllm.Presence.ABSENT:
+            continue
+        option, path = vllm.option_name(argument), f"spec.engine.args[{index}]"
+        history = f" (gone by {answer.removed})" * bool(answer.removed) or f" (it comes with {answer.added})" * bool(
+            answer.added
+        )
+        near = answer.instead or nearest(option, vllm.options(version))
+        message = f"vllm {version} does not know {option}{history}; it exits at once"
+        fix = f"write {near}" if near else "leave it out"
+        yield Finding("SRV105", message, served.document.locate(path), path=path, fix=fix)
+
+
+def _strange_model(served: Served) -> Iterator[Finding]:
+    """SRV106: a model of unknown shape. That is no mistake, but nobody should take the silence for a yes."""
+    if model(served.spec.model) is None:
+        near = nearest(served.spec.model, (known.id for known in models()), cutoff=0.85)
+        did = f"; did you mean {near}?" if near else ""
+        message = f"the model {served.spec.model} is not known: whether it fits its GPUs is not judged{did}"
+        at, fix = served.document.locate("spec.model"), f"write {near}" if near else ""
+        yield Finding("SRV106", message, at, Severity.NOTE, Confidence.STYLE, path="spec.model", fix=fix)
 
 
 def model_path(served: Served) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Annotated, Final, Literal
 
 from pydantic import Field, model_validator
@@ -50,6 +51,8 @@ RESERVED_ARGS: Final = {
 RUNTIME_LORA: Final = "VLLM_ALLOW_RUNTIME_LORA_UPDATING"
 #: As model hubs have it: `organisation/name`; no blanks, and no `$(…)`, which Kubernetes would expand in an argument.
 ModelName = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._:/@+-]*$", max_length=200)]
+#: The version in a tag of vLLM's own images, beside the digest; another image counts its versions by itself.
+_OWN_TAG: Final = re.compile(r"/vllm(?:-openai)?:v?(\d+\.\d+\.\d+)[^/@]*@")
 #: Tokens a second of one request, beyond what any machine does; buckets of vLLM are no finer either.
 _FASTEST: Final = 10000
 
@@ -76,6 +79,13 @@ class Engine(Model):
                 raise fault("args", f"{option} is not yours to set" + (f": it follows from {field}" if field else ""))
         if RUNTIME_LORA in self.env:
             raise fault("env", f"{RUNTIME_LORA} lets clients change a running server: write adapters instead")
+        return self
+
+    @model_validator(mode="after")
+    def _is_that_version(self) -> Engine:
+        tagged = _OWN_TAG.search(self.image)
+        if tagged and tagged[1] != self.vllm:
+            raise fault("image", f"the tag of the image says vLLM {tagged[1]}, vllm says {self.vllm}: which is it?")
         return self
 
 

@@ -52,6 +52,34 @@ def test_the_tag_of_another_image_is_another_program_s_version() -> None:
     assert engine.version == ""
 
 
+DIGEST = "registry.example.com/our/server@sha256:" + "0" * 64
+NOTES = {"platform.blueprint/engine": "vllm", "platform.blueprint/engine-version": "0.20.2"}
+
+
+@pytest.mark.parametrize(
+    ("image", "notes", "version"),
+    [
+        (DIGEST, NOTES, "0.20.2"),
+        (OPENAI, NOTES, "0.33.0"),
+        (DIGEST, {"platform.blueprint/engine-version": "0.20.2"}, ""),
+        (DIGEST, {**NOTES, "platform.blueprint/engine": "sglang"}, ""),
+    ],
+)
+def test_annotations_say_the_version_unless_the_image_does(image: str, notes: dict[str, str], version: str) -> None:
+    manifest = pod({"name": "s", "image": image, "command": ["vllm", "serve", "a/b"]})
+    manifest.body["metadata"]["annotations"] = notes
+    [engine] = engines(Graph([manifest]))
+    assert engine.version == version
+
+
+@pytest.mark.parametrize(("asked", "known"), [("/weights/llama/v1", True), ("some/other-model", False)])
+def test_an_annotation_says_what_a_folder_holds_and_no_more(asked: str, known: bool) -> None:
+    manifest = pod({"name": "s", "image": OPENAI, "args": [asked]})
+    manifest.body["metadata"]["annotations"] = {"platform.blueprint/model": "meta-llama/Llama-3.1-8B-Instruct"}
+    [engine] = engines(Graph([manifest]))
+    assert (engine.model is not None) is known
+
+
 def test_a_label_can_say_the_version_of_a_digest() -> None:
     manifest = pod({"name": "s", "image": "registry.example.com/vllm@sha256:" + "0" * 64})
     manifest.body["metadata"]["labels"] = {"app.kubernetes.io/version": "v0.20.2"}

@@ -76,7 +76,16 @@ def test_every_world_is_valid(changes: dict[str, Any], cluster: dict[str, Any], 
     where = site(changes, cluster=cluster)
     manifests = [item.manifest for item in [*tenancy.items(where), *items(where)]]
     assert validate(manifests, pack).findings == []
-    assert {finding.code for finding in where.problems} <= {"SRV103"}
+    assert {finding.code for finding in where.problems} <= {"SRV103", "SRV106"}
+
+
+@pytest.mark.parametrize(("changes", "cluster"), WORLDS)
+def test_every_pod_says_which_engine_serves_which_model(changes: dict[str, Any], cluster: dict[str, Any]) -> None:
+    for template in templates(rendered(changes, cluster=cluster)):
+        notes = template["metadata"]["annotations"]
+        assert notes["platform.blueprint/engine"] == "vllm"
+        assert notes["platform.blueprint/engine-version"] == changes.get("engine.vllm", "0.33.0")
+        assert notes["platform.blueprint/model"] == "example/model-8b"
 
 
 @pytest.mark.parametrize(("changes", "cluster"), WORLDS)

@@ -6,9 +6,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from blueprint.catalog import vllm as facts
+from blueprint.check.graph import Graph
+from blueprint.check.rules.vllm_fit import parallelism
+from blueprint.check.rules.vllm_flags import unknown_flags
 from blueprint.render import slo, vllm
 from blueprint.render.vllm import Bound
-from tests.render.sites import one, site
+from tests.render.sites import one, rendered, site
 
 EVERYTHING = {
     "context": 8192,
@@ -18,6 +21,7 @@ EVERYTHING = {
     "adapters": [{"name": "billing", "path": "adapters/billing", "rank": 20}],
     "slo": {"firstToken": {"p90": "800ms"}, "latency": {"p95": "200ms"}, "outputRate": "120/s", "errors": "0.5%"},
 }
+KNOWN = "meta-llama/Llama-3.1-8B-Instruct"
 TTFT = "vllm:time_to_first_token_seconds"
 
 
@@ -39,10 +43,10 @@ def test_every_argument_is_one_that_the_version_takes(version: str) -> None:
 
 
 def test_a_version_without_drain_or_groups_is_a_finding() -> None:
-    old = one({"engine.vllm": "0.10.2", "gpus.tensorParallel": 2, "gpus.nodes": 2})
+    old = one({"model": KNOWN, "engine.vllm": "0.10.2", "gpus.tensorParallel": 2, "gpus.nodes": 2})
     vllm.judge(old)
     assert [finding.code for finding in old.site.problems] == ["SRV103", "SRV104"]
-    new = one({"gpus.tensorParallel": 2, "gpus.nodes": 2})
+    new = one({"model": KNOWN, "gpus.tensorParallel": 2, "gpus.nodes": 2})
     vllm.judge(new)
     assert new.site.problems == []
 
@@ -132,3 +136,58 @@ def test_no_bucket_is_asked_for_where_nobody_reads_it() -> None:
     cluster = {"components": {"prometheusOperator": None}}
     assert slo.bounds(one({"slo": {"firstToken": {"p90": "800ms"}}}, cluster=cluster)) == []
     assert site().problems == []
+
+
+@pytest.mark.parametrize(
+    ("version", "args", "says"),
+    [
+        ("0.33.0", ["--no-such-thing"], "does not know --no-such-thing; it exits at once"),
+        ("0.33.0", ["--max-num-seq=4"], ""),  # argparse completes it
+        ("0.33.0", ["--max-num-sequences=4"], "does not know --max-num-sequences"),
+        ("0.33.0", ["--max-num-seqs 4"], "does not know --max-num-seqs 4"),
+        ("0.33.0", ["--max-num-seqs", "4"], ""),
+        ("0.6.0", ["--nnodes-of-mine"], ""),  # older than what was read: nobody knows
+        ("0.99.0", ["--no-such-thing"], ""),
+    ],
+)
+def test_an_argument_of_no_use_to_the_pinned_version(version: str, args: list[str], says: str) -> None:
+    service = one({"engine.vllm": version, "engine.args": args, "model": KNOWN})
+    vllm.judge(service)
+    found = [finding for finding in service.site.problems if finding.code == "SRV105"]
+    assert [says in finding.message for finding in found] == ([True] if says else [])
+    assert all(finding.source and finding.source.file.endswith("args[0]") for finding in found)
+
+
+def test_an_argument_that_came_later_is_named_with_its_version() -> None:
+    service = one({"engine.vllm": "0.10.2", "engine.args": ["--nnodes-x", "--disable-access-log-for-endpoints=/x"]})
+    vllm.judge(service)
+    messages = [finding.message for finding in service.site.problems if finding.code == "SRV105"]
+    assert any("it comes with" in message for message in messages)
+
+
+@pytest.mark.parametrize(
+    ("model", "says"),
+    [
+        (KNOWN, None),
+        (KNOWN.upper(), None),
+        ("meta-llama/Llama-3.1-8B-Instuct", "did you mean meta-llama/Llama-3.1-8B-Instruct?"),
+        ("our-own/thing", "is not known: whether it fits its GPUs is not judged"),
+    ],
+)
+def test_a_model_of_unknown_shape_is_said_to_be_unknown(model: str, says: str | None) -> None:
+    service = one({"model": model})
+    vllm.judge(service)
+    found = [finding for finding in service.site.problems if finding.code == "SRV106"]
+    assert [says in finding.message for finding in found if says] == ([True] if says else [])
+    assert bool(found) is (says is not None)
+    assert not any(finding.fails for finding in found)
+    assert ("did you mean" in str(found)) is ("did you mean" in str(says))
+
+
+def test_the_tree_tells_a_check_which_engine_and_model_it_has() -> None:
+    objects = rendered({"model": KNOWN, "engine.args": ["--no-such-thing"], "gpus.tensorParallel": 3})
+    graph = Graph([item.manifest for item in objects.items])
+    assert [finding.code for finding in unknown_flags(graph)] == ["SRV202"]
+    assert [finding.code for finding in parallelism(graph)] == ["SRV211"]
+    right = Graph([item.manifest for item in rendered({"model": KNOWN, "gpus.tensorParallel": 4}).items])
+    assert not [*unknown_flags(right), *parallelism(right)]

@@ -128,11 +128,13 @@ def memory(graph: Graph) -> Iterator[Finding]:
         where = (
             f"on {device.name}: {_gib(usable)} usable ({_utilization(engine):g} of {_gib(device.memory_mib * 2**20)})"
         )
+        # What a pod says of its folder is the model's name; the files may hold it in a smaller format.
+        sure = Confidence.LIKELY if engine.noted_model else None
         if weights > usable:
             message = f"the weights of {shape.id} are {_gib(weights)} on each GPU, more than there is {where}"
-            yield say(
-                "SRV218", engine.manifest, message, _at(engine, "--tensor-parallel-size"), _more(shape, total, usable)
-            )
+            fix = _more(shape, total, usable)
+            at = _at(engine, "--tensor-parallel-size")
+            yield say("SRV218", engine.manifest, message, at, fix, confidence=sure)
             continue
         need = _cache(engine, shape, tensor, stages)
         if need is None:
@@ -145,7 +147,8 @@ def memory(graph: Graph) -> Iterator[Finding]:
                 f"{_gib(usable - weights)} are left beside {_gib(weights)} of weights {where}"
             )
             fix = f"--max-model-len well below {most}, or auto; more GPUs; --kv-cache-dtype fp8 where the GPU has it"
-            yield say("SRV219", engine.manifest, message, _at(engine, "--max-model-len"), fix)
+            at = _at(engine, "--max-model-len")
+            yield say("SRV219", engine.manifest, message, at, fix, confidence=sure)
 
 
 def _devices(graph: Graph, engine: Engine) -> Sequence[Device]:
