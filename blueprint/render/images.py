@@ -12,6 +12,7 @@ from typing import Final
 
 from blueprint.finding import Ref
 from blueprint.render import gatekeeper, kyverno
+from blueprint.render.gate import gate_of
 from blueprint.render.names import name
 from blueprint.render.plan import Item
 from blueprint.render.rulebook import APPLICATION, Resource, Rulebook, selector
@@ -58,7 +59,7 @@ def items(site: Site, document: Document[Policy]) -> Iterator[Item]:
     if "Kyverno" in spec.engines and has_engine(site.cluster, "Kyverno"):
         yield _kyverno(site, book, gate)
     if "Gatekeeper" in spec.engines and has_engine(site.cluster, "Gatekeeper"):
-        yield from _gatekeeper(site, book, gate)
+        yield from _gatekeeper(site, document, book, gate)
 
 
 def _kyverno(site: Site, book: Rulebook, gate: ImageGate) -> Item:
@@ -104,18 +105,22 @@ def _rules(max_age: timedelta | None) -> list[dict[str, str]]:
     return rules
 
 
-def _gatekeeper(site: Site, book: Rulebook, gate: ImageGate) -> Iterator[Item]:
+def _gatekeeper(site: Site, document: Document[Policy], book: Rulebook, gate: ImageGate) -> Iterator[Item]:
     if gate.provider is None:  # the spec refuses this
         return
-    provider = name("Provider", book.policy)
+    provider, url = name("Provider", book.policy), gate.provider.url
+    needs: tuple[Ref, ...] = ()
+    if (ours := gate_of(site, document)) is not None:
+        url, needs = ours.url, ours.refs
     yield site.item(
         APPLICATION,
         "Provider",
         book.source,
         name=provider,
         labels=MANAGED_BY,
-        url=gate.provider.url,
+        url=url,
         bundle=gate.provider.ca_bundle,
+        needs=needs,
     )
     source = site.templates.render("ImageGateSource", source=book.source)
     yield gatekeeper.template(site, book, "Rego", source, _PARAMETERS)

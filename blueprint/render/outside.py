@@ -7,8 +7,10 @@ from collections.abc import Iterator
 from blueprint.finding import Ref
 from blueprint.render.site import Site
 
+GATEKEEPER = "gatekeeper-system"
+
 #: Namespaces that the installation of a component makes.
-COMPONENT_NAMESPACES = ("kueue-system", "gatekeeper-system", "kyverno", "velero", "keda", "istio-ingress")
+COMPONENT_NAMESPACES = ("kueue-system", GATEKEEPER, "kyverno", "velero", "keda", "istio-ingress")
 
 
 def outside(site: Site) -> frozenset[Ref]:

@@ -12,6 +12,7 @@ from blueprint.render import (
     audit,
     backup,
     delivery,
+    gate_service,
     health,
     nodes,
     observability,
@@ -39,6 +40,7 @@ Family = Callable[[Site], Iterator[Item]]
 #: Every family of objects; the order of this list does not matter.
 FAMILIES: tuple[Family, ...] = (
     backup.items,
+    gate_service.items,
     observability.items,
     policies.items,
     queues.items,

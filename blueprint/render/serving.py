@@ -21,6 +21,8 @@ ROLLOUT = ("argoproj.io/v1alpha1", "Rollout")
 DEPLOYMENT = ("apps/v1", "Deployment")
 GROUPS = ("leaderworkerset.x-k8s.io/v1", "LeaderWorkerSet")
 
+_PORTS = [{"name": "http", "port": 80, "targetPort": "http", "protocol": "TCP", "appProtocol": "http"}]
+
 
 def items(site: Site) -> Iterator[Item]:
     """Claims of weights, each once for its team, and the objects of each service."""
@@ -58,9 +60,9 @@ def _service(service: Served, room: capacity.Room) -> Iterator[Item]:
     capacity.judge(service, room, plan)
     vllm.judge(service)
     yield service.item("ServiceAccount", name=service.account)
-    yield service.item("Service", selector=service.entrance)
+    yield service.item("Service", selector=service.entrance, ports=_PORTS)
     if service.routed:
-        yield service.item("Service", name=service.canary_name, selector=service.entrance)
+        yield service.item("Service", name=service.canary_name, selector=service.entrance, ports=_PORTS)
     # One at a time: with one replica a drain of its node still goes on, and the service is away for a start.
     yield service.item("PodDisruptionBudget", selector=service.selector, unavailable=1)
     yield from traffic.objects(service)

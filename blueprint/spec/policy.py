@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import base64
+import ipaddress
+import json
 import re
 from typing import Annotated, Final, Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field, field_validator, model_validator
 
-from blueprint.spec.base import API_VERSION, Duration, Metadata, Model, Name, Url, fault
+from blueprint.spec.base import API_VERSION, Duration, Image, Metadata, Model, Name, Url, fault, shown
 from blueprint.spec.cluster import Cluster
 
 Engine = Literal["ValidatingAdmissionPolicy", "Kyverno", "Gatekeeper"]
@@ -15,6 +18,11 @@ Engine = Literal["ValidatingAdmissionPolicy", "Kyverno", "Gatekeeper"]
 #: Variables that every policy has; Gatekeeper reserves `params` too (gatekeeper v3.23.1 k8scel/schema/schema.go).
 GIVEN_VARIABLES: Final = ("anyObject", "byController")
 _RESERVED: Final = (*GIVEN_VARIABLES, "params")
+
+Base64 = Annotated[str, Field(pattern=r"^[A-Za-z0-9+/]+={0,2}$")]
+
+_HOST_AND_PORT: Final = r"^[a-z0-9.\-]+(:[0-9]+)?$"
+_TRUSTED_ROOT: Final = "application/vnd.dev.sigstore.trustedroot"
 
 
 class Match(Model):
@@ -73,17 +81,103 @@ class SignatureTrust(Model):
 
     mirror: Url
     """Address of the TUF repository."""
-    root: Annotated[str, Field(pattern=r"^[A-Za-z0-9+/]+={0,2}$")]
+    root: Base64
     """Its root.json in base64."""
 
 
-class ImageProvider(Model):
-    """The service that Gatekeeper asks about signatures."""
+def _certificates(value: str) -> str:
+    """The value, if it is PEM with a certificate in base64."""
+    try:
+        text = base64.b64decode(value, validate=True).decode("ascii")
+    except ValueError:
+        text = ""
+    if "-----BEGIN CERTIFICATE-----" not in text:
+        raise ValueError("not a certificate; write the base64 of a PEM file")
+    return value
 
-    url: Annotated[Url, Field(pattern=r"^https://")]
-    """Address of the service."""
-    ca_bundle: Annotated[str, Field(pattern=r"^[A-Za-z0-9+/]+={0,2}$")]
+
+class GateRegistry(Model):
+    """Where the registry is that the service reads signatures from; by default anywhere, with TLS that is known.
+
+    Without a network to the outside it is a copy inside: name its addresses or namespace, and its authority.
+    """
+
+    addresses: tuple[str, ...] = ()
+    """Networks in which the registry is (CIDR); the service reaches nothing else."""
+    namespace: Name | None = None
+    """Namespace in which the registry runs, for one in the cluster."""
+    port: int = Field(default=443, ge=1, le=65535)
+    """Its port."""
+    authority: Base64 | None = None
+    """PEM of a private authority in base64."""
+    credentials: Name | None = None
+    """Secret of type kubernetes.io/dockerconfigjson, beside Gatekeeper, with the right to pull."""
+    plain_http: tuple[Annotated[str, Field(pattern=_HOST_AND_PORT)], ...] = ()
+    """Hosts without TLS."""
+
+    @field_validator("addresses")
+    @classmethod
+    def _are_networks(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        for text in value:
+            try:
+                ipaddress.ip_network(text)
+            except ValueError:
+                raise ValueError(f"not a network: {shown(text)}; write it such as 10.20.0.0/24") from None
+        return value
+
+    @field_validator("authority")
+    @classmethod
+    def _is_pem(cls, value: str | None) -> str | None:
+        return value if value is None else _certificates(value)
+
+
+class GateService(Model):
+    """Our service, rendered: it runs beside Gatekeeper, with no right in the cluster and no token."""
+
+    image: Image
+    """Any image with Python and blueprint in it, by its digest."""
+    trusted_root: Base64
+    """trusted_root.json of the Sigstore in base64; nothing is fetched."""
+    issuer: Name | None = None
+    """ClusterIssuer of cert-manager that signs by the authority of `caBundle`; without it somebody else brings the
+    Secret with the certificate, whose name is that of the service with `-tls` behind it."""
+    callers: Name = "gatekeeper-webhook-server-cert"
+    """Secret whose ca.crt signed Gatekeeper's own certificate: nobody else is heard."""
+    replicas: int = Field(default=2, ge=1, le=10)
+    """Pods; while none answers, no image is let in."""
+    registry: GateRegistry = GateRegistry()
+    """Where the registry is."""
+
+    @field_validator("trusted_root")
+    @classmethod
+    def _is_a_root(cls, value: str) -> str:
+        try:
+            document = json.loads(base64.b64decode(value, validate=True))
+        except ValueError:
+            document = None
+        if not isinstance(document, dict) or not str(document.get("mediaType")).startswith(_TRUSTED_ROOT):
+            raise ValueError("not a trusted root; write the base64 of a trusted_root.json")
+        for key in ("certificateAuthorities", "tlogs", "timestampAuthorities"):
+            if not document.get(key):
+                raise ValueError(f"the trusted root has no {key}: no signature would ever hold")
+        return value
+
+
+class ImageProvider(Model):
+    """What Gatekeeper asks about signatures: `url` of a service that is there, or ours, which is rendered."""
+
+    url: Annotated[Url, Field(pattern=r"^https://")] | None = None
+    """Address of a service that is there."""
+    ca_bundle: Base64
     """PEM of its authority in base64."""
+    service: GateService | None = None
+    """Renders our service."""
+
+    @model_validator(mode="after")
+    def _one_of_two(self) -> ImageProvider:
+        if (self.url is None) == (self.service is None):
+            raise fault("url", "a provider has either url, of a service that is there, or service, which renders ours")
+        return self
 
 
 class ImageGate(Model):
