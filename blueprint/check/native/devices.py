@@ -9,7 +9,9 @@ from __future__ import annotations
 from blueprint.check import forms
 from blueprint.check.native.expressions import expression
 from blueprint.check.native.problems import Problems, labels
+from blueprint.check.native.selectors import refused, unmet
 from blueprint.check.shapes import Body, items, mapping, maps, number, text
+from blueprint.finding import Confidence
 
 _MOST = 32
 _MOST_ALTERNATIVES = 8
@@ -116,7 +118,19 @@ def _selectors(problems: Problems, code: str, at: str, value: object) -> None:
         if isinstance(written, str) and len(written) > _LONGEST_EXPRESSION:
             problems.add(code, here, f"no more than {_LONGEST_EXPRESSION:,} characters")
         else:
-            expression(problems, code, here, written, ("device",))
+            _expression(problems, code, here, written)
+
+
+def _expression(problems: Problems, code: str, at: str, written: object) -> None:
+    before = len(problems.found)
+    expression(problems, code, at, written, ("device",))
+    if not isinstance(written, str) or len(problems.found) > before:
+        return
+    if said := refused(written):
+        problems.add(code, at, f"CEL: {said}")
+    elif said := unmet(written):
+        message = f"{said}; no device has it, and where it is read the claim is not allocated"
+        problems.add(code, at, message, confidence=Confidence.LIKELY)
 
 
 def _references(problems: Problems, at: str, value: object, known: dict[str, set[str]]) -> None:
