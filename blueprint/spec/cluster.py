@@ -142,6 +142,16 @@ class NodePool(Model):
             raise fault("racks", f"the racks hold {placed} nodes, the pool has {self.nodes}")
         return self
 
+    @model_validator(mode="after")
+    def _racks_stand_here_once(self) -> NodePool:
+        # Racks of two blocks may have one name: a domain of Kueue's topology is the whole path.
+        seen: dict[tuple[str, str], int] = {}
+        for index, rack in enumerate(self.racks):
+            if (first := seen.setdefault((rack.block, rack.rack), index)) != index:
+                message = f"rack {rack.rack} of block {rack.block} stands here a second time: it is entry {first + 1}"
+                raise fault(f"racks.{index}", f"{message} already")
+        return self
+
 
 class TopologyLevels(Model):
     """Node labels of block and rack; the host is always the last level."""
@@ -192,7 +202,7 @@ class Backup(Model):
     """The plugin of Velero that writes."""
     bucket: str = Field(pattern=r"^\S+$")
     """Bucket of the object store."""
-    region: str = Field(default="", pattern=r"^\S*$")
+    region: str | None = Field(default=None, min_length=1, pattern=r"^\S+$")
     """Region of the bucket."""
     endpoint: Url | None = None
     """Address of an object store of one's own."""

@@ -87,7 +87,12 @@ def _path(detail: ErrorDetails, root: Place) -> tuple[Segment, ...]:
     if detail["type"] == "missing":
         return (*found, detail["loc"][-1])
     blamed = (detail.get("ctx") or {}).get("field")
-    return (*found, *str(blamed).split(".")) if blamed else found
+    return (*found, *_segments(str(blamed))) if blamed else found
+
+
+def _segments(blamed: str) -> Iterator[Segment]:
+    """The field that a validator blames; a number is the entry of a list."""
+    yield from (int(part) if part.isdigit() else part for part in blamed.split("."))
 
 
 def _finding(detail: ErrorDetails, path: tuple[Segment, ...], model: type[Model], text: Text) -> Finding:

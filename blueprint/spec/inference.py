@@ -148,6 +148,12 @@ class Weights(Model):
     load_time: Duration = Field(default="5m", validate_default=True)
     """How long a replica takes to load; bounds of probes and deadlines follow."""
 
+    @model_validator(mode="after")
+    def _takes_time(self) -> Weights:
+        if self.load_time.total_seconds() < 1:
+            raise fault("loadTime", "loadTime is at least 1s: no replica loads in no time")
+        return self
+
 
 class Adapter(Model):
     """A LoRA adapter in a folder of the claim of the weights; each replica loads its own read-only copy."""

@@ -14,6 +14,7 @@ from blueprint.spec.inference import InferenceService
 from blueprint.spec.nearest import nearest
 from blueprint.spec.platform import Document, Platform
 from blueprint.spec.policy import has_engine
+from blueprint.spec.room import room
 from blueprint.spec.team import Team
 from blueprint.spec.training import TrainingJob
 
@@ -30,6 +31,7 @@ def machines(platform: Platform) -> Iterator[Finding]:
         yield from bad or _no_quota(wish, on, teams)
     for document in platform.training_jobs:
         yield from _placement(document, clusters)
+    yield from room(platform, clusters)
     yield from _of_the_platform(platform, clusters)
     yield from _counted_twice(platform, clusters)
     yield from _promised(platform, clusters)

@@ -264,3 +264,58 @@ def test_clusters_that_cannot_be(platform: Path, old: str, new: str, path: str, 
     file.write_text(file.read_text().replace(old, new, 1))
     found = [finding for finding in load(platform).findings if finding.severity is Severity.ERROR]
     assert any(path in finding.path and words in f"{finding.path} {finding.message}" for finding in found)
+
+
+@pytest.mark.parametrize("gpus", [8, 9])
+def test_a_pod_may_fill_a_node_and_no_more(gpus: int, platform: Path, put: Put) -> None:
+    put("apps/job.yaml", JOB + f"  gpus: {gpus}\n")
+    assert [code for code, _ in _found(platform)] == (["SPC223"] if gpus > 8 else [])
+
+
+def test_a_pod_too_large_on_two_clusters_is_said_once(platform: Path, put: Put) -> None:
+    put("apps/job.yaml", JOB.replace("[prod]", "[prod, stage]") + "  gpus: 16\n")
+    assert [code for code, _ in _found(platform)] == ["SPC223"]
+
+
+def test_a_group_of_pods_is_judged_by_the_pod(platform: Path, put: Put) -> None:
+    put("apps/chat.yaml", SERVICE.replace("pool: a100", "pool: a100, tensorParallel: 8, pipelineParallel: 2, nodes: 2"))
+    assert not load(platform).findings
+
+
+def test_slices_of_one_profile_are_counted_as_the_node_offers_them(platform: Path, put: Put) -> None:
+    text = (platform / "clusters/prod.yaml").read_text()
+    put("clusters/prod.yaml", text.replace("{strategy: mixed, layout: {1g.10gb: 3, 2g.20gb: 2}}",
+                                           "{strategy: single, layout: {1g.10gb: 7}}"))  # fmt: skip
+    put("apps/team.yaml", _team("search", "{cluster: prod, pool: slices, gpus: 56}"))
+    job = JOB.replace("pool: h100", "pool: slices")
+    put("apps/job.yaml", job + "  gpus: 56\n")
+    assert not load(platform).findings
+    put("apps/job.yaml", job + "  gpus: 57\n")
+    assert [code for code, _ in _found(platform)] == ["SPC223"]
+
+
+def test_racks_of_two_blocks_and_of_two_pools_may_have_one_name(platform: Path, put: Put) -> None:
+    text = (platform / "clusters/prod.yaml").read_text()
+    racks = "racks: [{block: block-1, rack: rack-1, nodes: 1}, {block: block-2, rack: rack-1, nodes: 1}]"
+    put(
+        "clusters/prod.yaml",
+        text.replace("purpose: serving\n      nodes: 2", f"purpose: serving\n      {racks}\n      nodes: 2"),
+    )
+    assert not load(platform).findings
+
+
+def test_one_claim_has_one_size(platform: Path, put: Put) -> None:
+    small = SERVICE.replace("size: 1Ti", "size: 500Gi").replace("name: chat", "name: other")
+    put("apps/a.yaml", SERVICE)
+    put("apps/b.yaml", small)
+    [finding] = load(platform).findings
+    assert (finding.code, finding.severity) == ("SPC222", Severity.WARNING)
+    assert finding.source is not None and finding.source.file == "apps/b.yaml"
+    assert "500Gi here and 1Ti in apps/a.yaml:" in finding.message
+    for same in (
+        small.replace("500Gi", "1024Gi"),
+        small.replace("[prod]", "[stage]"),
+        small.replace("claim: ", "claim: my-"),
+    ):
+        put("apps/b.yaml", same)
+        assert not load(platform).findings
