@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 import sys
+from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -13,7 +14,19 @@ from blueprint.cli.app import Format, Output, app
 from blueprint.errors import UsageError
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from blueprint.conform.run import Outcome
+    from blueprint.conform.stage import Suite
+    from blueprint.conform.tree import Tree
+
+
+class On(StrEnum):
+    """Kinds of clusters to run on."""
+
+    LOCAL = "local"
+    CURRENT = "current"
+    KIND = "kind"
 
 
 @app.command()
@@ -27,6 +40,17 @@ def conform(
     cluster: Annotated[
         str, typer.Option("--cluster", help="Which cluster of the platform [default: the production one].")
     ] = "",
+    on: Annotated[
+        On,
+        typer.Option(
+            "--on",
+            metavar="CLUSTER",
+            help="local: our own processes; current: the kubeconfig's context, in namespaces of our own; "
+            "kind: containers.",
+            show_default=True,
+        ),
+    ] = On.LOCAL,
+    yes: Annotated[bool, typer.Option("--yes", help="With --on current: write without asking.")] = False,
     out: Annotated[
         Path | None, typer.Option("--out", metavar="DIR", help="Leave the evidence here: JUnit, log, objects, digests.")
     ] = None,
@@ -50,7 +74,12 @@ def conform(
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that what was started is ended, and its folder removed
     suites = chosen(suite or ())
     tree = rendered(path, cluster)
-    outcome = (prove if faults else run)(tree, suites, _progress)
+    if on is not On.LOCAL:
+        if faults:
+            raise UsageError(f"faults are seeded into clusters of our own, not --on {on}", hint="leave --on out")
+        outcome = _elsewhere(tree, suites, on, yes)
+    else:
+        outcome = (prove if faults else run)(tree, suites, _progress)
     if out is not None:
         outcome.write(out)
     if output is Output.JSON:
@@ -58,6 +87,28 @@ def conform(
     else:
         print(_table(outcome, out), end="")
     raise typer.Exit(1 if outcome.failed else 3 if outcome.skipped and suite else 0)
+
+
+def _elsewhere(tree: Tree, suites: Sequence[Suite], on: On, yes: bool) -> Outcome:
+    """On a cluster that is not ours: asks before anything is written, unless that was answered beforehand."""
+    import os
+
+    from blueprint.conform.elsewhere import kind, visit
+    from blueprint.conform.kubeconfig import current
+
+    if on is On.KIND:
+        with kind() as context:
+            return visit(tree, suites, _progress, _progress, context, on=on)
+
+    def agree(what: str) -> None:
+        _progress(what)
+        if yes:
+            return
+        if not sys.stdin.isatty():
+            raise UsageError("nobody is here to agree to that", hint="say --yes")
+        typer.confirm("Go on?", abort=True, err=True)
+
+    return visit(tree, suites, _progress, agree, current(os.environ), on=on)
 
 
 def _progress(text: str) -> None:

@@ -84,21 +84,33 @@ class _Resource(NamedTuple):
 class Client:
     """Requests to one API server as one user.
 
-    `ca` is a PEM file that its certificate is verified with. Every write asks for strict field validation.
+    `ca` is a PEM file that its certificate is verified with (the system's authorities without it), `certificate` a
+    pair of PEM files that says who we are where no token does. Every write asks for strict field validation.
     Where a kind is not served, the answer is a 404 that says so, as kubectl does, without a request.
     Raises urllib3.exceptions.HTTPError when the server cannot be reached.
     """
 
-    def __init__(self, url: str, *, token: str, ca: Path, connections: int = 4) -> None:
-        self.url = url
-        self._headers = {"Authorization": f"Bearer {token}", "Accept": JSON}
+    def __init__(
+        self,
+        url: str,
+        *,
+        token: str,
+        ca: Path | None,
+        connections: int = 4,
+        certificate: tuple[Path, Path] | None = None,
+    ) -> None:
+        self.url = url.rstrip("/")
+        self._headers = {"Accept": JSON} | ({"Authorization": f"Bearer {token}"} if token else {})
+        own = tuple(str(file) for file in certificate) if certificate else (None, None)
         self._pool = urllib3.PoolManager(
             maxsize=connections,
             block=True,
-            ca_certs=str(ca),
+            ca_certs=str(ca) if ca else None,
             cert_reqs="CERT_REQUIRED",
             retries=False,
             timeout=_SECONDS,
+            cert_file=own[0],
+            key_file=own[1],
         )
         self._served: dict[str, dict[str, _Resource]] = {}
 

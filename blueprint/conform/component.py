@@ -33,7 +33,10 @@ class Shipped:
 
 @dataclass(frozen=True, slots=True)
 class Ground:
-    """What a component starts on: the control plane, a folder of its own, ports by name, certificates, the tree."""
+    """What a component starts on: the control plane, a folder of its own, ports by name, certificates, the tree.
+
+    `others` are the ports of all components that stand on the same control plane.
+    """
 
     plane: ControlPlane
     kubeconfig: Path
@@ -42,6 +45,7 @@ class Ground:
     authority: Authority
     objects: Sequence[Body]
     isolated: bool
+    others: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
 
     @property
     def client(self) -> Client:
@@ -68,14 +72,15 @@ class Component:
     """One program. Everything is a function of the ground, so that nothing but data decides a start.
 
     `user` and `groups` are who it is for the API server. `prepare` writes what it reads when it starts; `hooks` makes
-    the webhook configurations that are written once it listens. It is ready when `ready` (a URL) answers 200 and
-    every port of `listens` accepts a connection. `after` names components that must be ready before it starts.
+    the webhook configurations that are written once it listens. It is ready when `ready` (a URL, if there is one)
+    answers 200 and every port of `listens` accepts a connection. `after` names components that must be ready before it
+    starts.
     """
 
     name: str
     program: str
     arguments: Arguments
-    ready: Callable[[Ground], str]
+    ready: Callable[[Ground], str] = field(default=lambda _: "")
     ports: tuple[str, ...] = ()
     listens: tuple[str, ...] = ()
     user: str = ""

@@ -9,7 +9,7 @@ from typing import Any
 
 from blueprint.catalog.gating import Gate, stalls
 from blueprint.conform import health
-from blueprint.conform.client import NotAnswered, Target
+from blueprint.conform.client import Answer, Client, NotAnswered, Target
 from blueprint.conform.stage import Stage, WrongAnswerError, accepted
 from blueprint.objects import Manifest
 from blueprint.render.health import gates
@@ -96,11 +96,14 @@ def _play(stage: Stage, target: Target) -> str:
     before = health.judge(body)
     if before.status == "Healthy" and not body.get("status"):
         raise WrongAnswerError(f"{target.kind} {target.name} is Healthy before any controller has seen it")
-    answer = stage.client.patch(target, {"status": found.status}, part="status")
-    if answer.status == 404:  # a kind whose status is an ordinary field
-        answer = stage.client.patch(target, {"status": found.status})
-    accepted(answer, f"the status of {target.name}")
+    accepted(tell(stage.client, target, found.status), f"the status of {target.name}")
     return f"{target.kind} ({found.component})"
+
+
+def tell(client: Client, target: Target, status: Body) -> Answer:
+    """Write the status of an object, as its controller would."""
+    answer = client.patch(target, {"status": status}, part="status")
+    return client.patch(target, {"status": status}) if answer.status == 404 else answer  # an ordinary field
 
 
 def _write(stage: Stage, body: Body, provision: bool) -> None:

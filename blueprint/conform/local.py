@@ -14,7 +14,7 @@ from types import TracebackType
 from typing import Any
 
 from blueprint.conform import modules, programs
-from blueprint.conform.certificates import Authority, authority
+from blueprint.conform.certificates import authority
 from blueprint.conform.client import Client, Target
 from blueprint.conform.component import Component, Ground, answers
 from blueprint.conform.components.core import CORE
@@ -77,6 +77,7 @@ class LocalCluster:
         self._crds = crds
         self._seconds = seconds
         self._running: dict[str, Running] = {}
+        self._ports: dict[str, dict[str, int]] = {}
         self._flags = flags
         self.figures = Figures()
 
@@ -209,11 +210,18 @@ class LocalCluster:
         folder = self.folder / component.name
         folder.mkdir(parents=True, exist_ok=True)
         ports = dict(zip(component.ports, free_ports(len(component.ports)), strict=True))
+        self._ports[component.name] = ports
         kubeconfig = self.plane.kubeconfigs[component.identity]
-        return Ground(self.plane, kubeconfig, folder, ports, self._signer(component), self._objects, self._isolated)
-
-    def _signer(self, component: Component) -> Authority:
-        return self._authority
+        return Ground(
+            self.plane,
+            kubeconfig,
+            folder,
+            ports,
+            self._authority,
+            self._objects,
+            self._isolated,
+            self._ports,
+        )
 
     def _run(self, component: Component, ground: Ground | None = None) -> None:
         ground = ground or self._lay(component)
@@ -224,11 +232,12 @@ class LocalCluster:
 
     def _await(self, running: Running) -> None:
         component, ground = running.component, running.ground
+        url = component.ready(ground)
 
         def ready() -> bool:
-            return answers(component.ready(ground)) and all(_listens(ground.ports[port]) for port in component.listens)
+            return (not url or answers(url)) and all(_listens(ground.ports[port]) for port in component.listens)
 
-        running.daemon.wait(component.ready(ground), ready, self._seconds)
+        running.daemon.wait(url or "its port", ready, self._seconds)
         running.hooks = tuple(component.hooks(ground))
         for hook in running.hooks:
             answer = self.client.apply(hook)

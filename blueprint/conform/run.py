@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import partial
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ import urllib3
 
 from blueprint import __version__
 from blueprint.conform import evidence, modules, product, programs
+from blueprint.conform.client import Client
 from blueprint.conform.component import Component
 from blueprint.conform.components.core import CORE
 from blueprint.conform.isolate import isolate
@@ -28,14 +30,16 @@ from blueprint.render.emit import emit
 
 Say = Callable[[str], None]
 
-_PATIENCE = 60.0
+PATIENCE = 60.0
 _FAULT_PATIENCE = 20.0
-"""Seconds that one thing may take under a fault: it is to fail, and a run of all faults must not take an hour."""
+"""Seconds that one thing may take, and under a fault: it is to fail, and a run of all faults must not take an hour."""
 
 
 @dataclass(slots=True)
 class Outcome:
-    """What a run came to. `skipped` names suites that could not run and why; `components` what ran, with digests."""
+    """What a run came to. `skipped` names suites that could not run and why; `components` what ran, with digests; `on`
+    the kind of cluster, with the version of a `server` that is not ours.
+    """
 
     tree: str
     digest: str
@@ -48,6 +52,8 @@ class Outcome:
     faults: dict[str, bool] = field(default_factory=dict)
     isolated: str = ""
     seconds: float = 0.0
+    on: str = "local"
+    server: str = ""
 
     @property
     def failed(self) -> bool:
@@ -67,7 +73,8 @@ class Outcome:
             "blueprint": __version__,
             "cluster": self.tree,
             "tree": self.digest,
-            "on": "local",
+            "on": self.on,
+            "server": self.server,
             "isolated": not self.isolated,
             "machine": f"{platform.system()} {platform.machine()}",
             "seconds": self.seconds,
@@ -114,25 +121,30 @@ def chosen(names: Sequence[str]) -> list[Suite]:
 
 def run(tree: Tree, suites: Sequence[Suite], say: Say) -> Outcome:
     """Run the suites on a cluster of processes; the first one, which lays the platform, always runs before the others.
+    Those that want a cluster of their own come after the rest, each on a fresh one.
 
     A suite whose programs are missing is skipped, and the outcome says so. Raises EnvironmentLacks where not even the
     control plane can run.
     """
     started = time.monotonic()
-    outcome = Outcome(tree.name, _digest(tree))
-    ready = _equipped(suites, outcome)
-    if any(not suite.bare for suite in ready) and ALL[0] not in ready:
-        ready = [ALL[0], *ready]
+    outcome = Outcome(tree.name, digest(tree))
+    ready = equipped(suites, outcome)
+    shared = [suite for suite in ready if not suite.alone]
+    if any(not suite.bare for suite in shared) and ALL[0] not in shared:
+        shared, ready = [ALL[0], *shared], [ALL[0], *ready]
     if any(not suite.bare for suite in ready):
+        _packages()
         outcome.isolated = _apart(ready)
         if outcome.isolated:
             say(f"not isolated: {outcome.isolated}; everything listens on loopback ports that are free now")
+    for group in filter(None, (shared, *([suite] for suite in ready if suite.alone))):
+        if all(suite.bare for suite in group):
+            perform([(suite, tree, PATIENCE) for suite in group], outcome, None, say)
+            continue
         with tempfile.TemporaryDirectory(prefix="blueprint-conform-") as folder:
-            _on_cluster(tree, ready, outcome, Path(folder), say)
-    else:
-        _perform([(suite, tree, _PATIENCE) for suite in ready], outcome, None, say)
+            _on_cluster(tree, group, outcome, Path(folder), say)
     for name in {name for suite in ready for name in suite.programs}:
-        _note_program(outcome, name)
+        note_program(outcome, name)
     outcome.seconds = round(time.monotonic() - started, 1)
     return outcome
 
@@ -140,8 +152,9 @@ def run(tree: Tree, suites: Sequence[Suite], say: Say) -> Outcome:
 def prove(tree: Tree, suites: Sequence[Suite], say: Say) -> Outcome:
     """Seed each fault of each suite, one after the other on a fresh cluster: every one must turn its suite red."""
     started = time.monotonic()
-    outcome = Outcome(tree.name, _digest(tree))
-    ready = _equipped(suites, outcome)
+    outcome = Outcome(tree.name, digest(tree))
+    ready = equipped(suites, outcome)
+    _packages()
     outcome.isolated = _apart([ALL[0], *ready])
     for suite in ready:
         for fault in suite.faults:
@@ -150,9 +163,9 @@ def prove(tree: Tree, suites: Sequence[Suite], say: Say) -> Outcome:
             sought = partial(_reddens, suite, fault)
             with tempfile.TemporaryDirectory(prefix="blueprint-conform-") as folder:
                 if suite.bare:
-                    _perform([(suite, seeded, _FAULT_PATIENCE)], trial, None, _silent, sought)
+                    perform([(suite, seeded, _FAULT_PATIENCE)], trial, None, _silent, sought)
                 else:
-                    first = [] if suite is ALL[0] else [ALL[0]]
+                    first = [] if suite is ALL[0] or suite.alone else [ALL[0]]
                     _on_cluster(seeded, [*first, suite], trial, Path(folder), _silent, hurried=suite, enough=sought)
             red = [case for case in trial.record.cases if not case.passed]
             # Red for another reason, such as a platform that was not laid, is no proof.
@@ -189,7 +202,18 @@ def _silent(_: str) -> None:
     """Says nothing."""
 
 
-def _equipped(suites: Sequence[Suite], outcome: Outcome) -> list[Suite]:
+_PACKAGES = ("cryptography", "lupa")
+
+
+def _packages() -> None:
+    """Raise EnvironmentLacks without the Python packages that a cluster of processes needs."""
+    if lacking := [name for name in _PACKAGES if find_spec(name) is None]:
+        names = " ".join(lacking)
+        raise EnvironmentLacks(f"conform needs Python packages that are not installed: pip install {names}")
+
+
+def equipped(suites: Sequence[Suite], outcome: Outcome) -> list[Suite]:
+    """The suites whose programs are here; the outcome says what the others lack."""
     ready = []
     for suite in suites:
         try:
@@ -234,21 +258,24 @@ def _on_cluster(
         isolated=not outcome.isolated,
     )
     with cluster:
-        outcome.marks = dict(cluster.figures.marks)
-        took = outcome.marks.get("controllers", 0)
+        outcome.marks = outcome.marks or dict(cluster.figures.marks)
+        took = cluster.figures.marks.get("controllers", 0)
         say(f"cluster of {len(list(cluster.pid_files))} processes after {took} s")
         _note(outcome, (*CORE, *wanted, *later))
-        work = [(suite, tree, _FAULT_PATIENCE if suite is hurried else _PATIENCE) for suite in suites]
-        _perform(work, outcome, cluster, say, enough)
-    outcome.logs = {file.name: _end(file) for file in sorted(folder.glob("*.log"))}
+        work = [(suite, tree, _FAULT_PATIENCE if suite is hurried else PATIENCE) for suite in suites]
+        perform(work, outcome, cluster, say, enough)
+    own = f"{suites[0].name}-" if suites[0].alone else ""
+    outcome.logs |= {f"{own}{file.name}": _end(file) for file in sorted(folder.glob("*.log"))}
 
 
-def _perform(
+def perform(
     work: Sequence[tuple[Suite, Tree, float]],
     outcome: Outcome,
     cluster: LocalCluster | None,
     say: Say,
     enough: Callable[[Case], bool] = lambda _: False,
+    *,
+    visitor: Client | None = None,
 ) -> None:
     """Run suites, each on its tree with its patience; a case that is `enough` ends its suite."""
 
@@ -262,7 +289,7 @@ def _perform(
     for suite, tree, patience in work:
         before = len(outcome.record.cases)
         with tempfile.TemporaryDirectory(prefix=f"blueprint-{suite.name}-") as folder:
-            stage = Stage(suite.name, tree, cluster, outcome.record, Path(folder), patience)
+            stage = Stage(suite.name, tree, cluster, outcome.record, Path(folder), patience, visitor)
             started = time.monotonic()
             try:
                 suite.run(stage)
@@ -295,15 +322,16 @@ def _optional(suites: Sequence[Suite]) -> list[Component]:
 def _note(outcome: Outcome, components: Sequence[Component]) -> None:
     names = ["etcd", "kube-apiserver", *dict.fromkeys(component.program for component in components)]
     for name in names:
-        _note_program(outcome, name)
+        note_program(outcome, name)
 
 
-def _note_program(outcome: Outcome, name: str) -> None:
+def note_program(outcome: Outcome, name: str) -> None:
+    """Let the outcome tell the version and digest of a program that ran."""
     found = programs.find(name)
     outcome.components[name] = {"version": found.version, "sha256": evidence.digest(found.path.resolve())}
 
 
-def _digest(tree: Tree) -> str:
+def digest(tree: Tree) -> str:
     """One digest of all objects, in their order."""
     text = "---\n".join(emit(body) for body in tree.bodies)
     return f"sha256:{hashlib.sha256(text.encode()).hexdigest()}"

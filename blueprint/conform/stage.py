@@ -58,7 +58,8 @@ class Record:
 class Stage:
     """One suite at work: the cluster, the tree, and where what it does is noted.
 
-    `patience` are the seconds that one thing may take that must come; `folder` is for files of the suite's own.
+    `patience` are the seconds that one thing may take that must come; `folder` is for files of the suite's own. On a
+    cluster that is not ours there is only a client, the `visitor`.
     """
 
     suite: str
@@ -67,6 +68,7 @@ class Stage:
     record: Record
     folder: Path
     patience: float = 60.0
+    visitor: Client | None = None
 
     @property
     def local(self) -> LocalCluster:
@@ -78,7 +80,7 @@ class Stage:
     @property
     def client(self) -> Client:
         """The administrator's client."""
-        return self.local.client
+        return self.visitor or self.local.client
 
     @contextmanager
     def case(self, name: str, *, negative: bool = False) -> Iterator[Case]:
@@ -147,7 +149,9 @@ class Suite:
     """A group of cases.
 
     `needs` are components beside the core ones, `uses` those that are played where they are not built, `starts` those
-    that it starts and ends by itself, `programs` command lines that it calls. A `bare` one needs no cluster at all.
+    that it starts and ends by itself, `programs` command lines that it calls. A `bare` one needs no cluster at all, one
+    that is `alone` gets a fresh cluster of its own, on which nothing was laid. `elsewhere` is what of it can be shown
+    on a cluster that is not ours, or why nothing of it can.
     """
 
     name: str
@@ -159,3 +163,5 @@ class Suite:
     starts: tuple[Component, ...] = ()
     programs: tuple[str, ...] = ()
     bare: bool = False
+    alone: bool = False
+    elsewhere: Callable[[Stage], None] | str = ""

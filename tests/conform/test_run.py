@@ -1,13 +1,14 @@
 """Which suites run, what an outcome says, and the verb as a person meets it."""
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-from blueprint.conform.run import Outcome, chosen, line
+from blueprint.conform.run import Outcome, chosen, line, run
 from blueprint.conform.stage import (
     Case,
     Record,
@@ -75,6 +76,38 @@ def test_conditions():
     assert condition({}, "Ready") == {}
     assert holds(body, "Ready")
     assert not holds(body, "Ready", "False")
+
+
+def test_missing_packages_are_said_in_one_line(monkeypatch):
+    monkeypatch.setattr("blueprint.conform.run.find_spec", lambda name: None if name == "lupa" else object())
+    monkeypatch.setattr("blueprint.conform.run.equipped", lambda suites, _: list(suites))
+    with pytest.raises(EnvironmentLacks) as lacking:
+        run(Tree("prod", {}, (), {}), chosen(["drift"]), lambda _: None)
+    assert lacking.value.diagnostics() == "conform needs Python packages that are not installed: pip install lupa"
+
+
+def test_every_suite_says_what_can_be_shown_elsewhere():
+    assert all(suite.elsewhere for suite in ALL)
+    assert {suite.name for suite in ALL if not isinstance(suite.elsewhere, str)} == {"drift", "access", "rules"}
+
+
+def test_kind_needs_an_engine_and_says_so_in_one_line(tmp_path):
+    environment = {**os.environ, "PATH": str(tmp_path), "BLUEPRINT_TOOLS": str(tmp_path)}
+    command = [sys.executable, "-m", "blueprint", "conform", "--on", "kind"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, env=environment)
+    assert done.returncode == 3
+    assert done.stderr.count("\n") == 1
+    assert "needs a container engine" in done.stderr
+    engine = tmp_path / "docker"
+    engine.write_text("#!/bin/sh\necho 'Cannot connect to the Docker daemon' >&2; exit 1\n")
+    engine.chmod(0o755)
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, env=environment)
+    assert (done.returncode, done.stderr.count("\n")) == (3, 1)
+    assert "docker: Cannot connect" in done.stderr
+
+
+def test_faults_are_for_our_own_clusters():
+    assert verb("--on", "current", "--faults").returncode == 2
 
 
 def test_the_verb_refuses_in_plain_words(tmp_path):

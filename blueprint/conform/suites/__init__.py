@@ -1,11 +1,11 @@
 """The suites, in the order in which they run: the first lays the platform on which the others work, and the one on
-policies, which takes webhooks away, is the last on the cluster.
+policies, which takes webhooks away, is the last on the cluster. Argo CD syncs onto a cluster of its own.
 """
 
 from __future__ import annotations
 
 from blueprint.conform.stage import Suite
-from blueprint.conform.suites import access, canary, devices, drift, kueue, order, policies, rules
+from blueprint.conform.suites import access, argocd, canary, devices, drift, kueue, order, policies, rules
 
 ALL: tuple[Suite, ...] = (
     order.SUITE,
@@ -16,4 +16,5 @@ ALL: tuple[Suite, ...] = (
     canary.SUITE,
     policies.SUITE,
     rules.SUITE,
+    argocd.SUITE,
 )

@@ -226,4 +226,5 @@ SUITE = Suite(
     run=run,
     needs=(KUEUE, TRAINING),
     faults=(Fault("a role widened to the classes of devices", _widened, "what no tenant may do"),),
+    elsewhere=run,
 )

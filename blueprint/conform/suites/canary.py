@@ -174,4 +174,5 @@ SUITE = Suite(
     needs=(KUEUE, TRAINING),
     starts=(PROMETHEUS, ROLLOUTS),
     faults=(Fault("an analysis that cannot fail", _blind, "a slow version is aborted"),),
+    elsewhere="it starts its own controller and Prometheus",
 )

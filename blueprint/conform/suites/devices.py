@@ -227,4 +227,5 @@ SUITE = Suite(
     run=run,
     needs=(KUEUE, TRAINING),
     faults=(Fault("a class of devices that selects none", _elsewhere, "claims of pods are allocated"),),
+    elsewhere="a scheduler would hand out its devices, which are not there",
 )

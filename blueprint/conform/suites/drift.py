@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterator
 from typing import Any
 
 from blueprint.conform.client import Target
 from blueprint.conform.install import MANAGER
-from blueprint.conform.stage import Fault, Stage, Suite, WrongAnswerError, accepted
+from blueprint.conform.stage import Fault, Stage, Suite, WrongAnswerError, accepted, refused
 from blueprint.conform.tree import Tree
 from blueprint.objects import Manifest
 from blueprint.render.options import IGNORE
@@ -40,6 +41,36 @@ def run(stage: Stage) -> None:
             raise WrongAnswerError("the change is not seen")
         case.said = found[0]
         _none(list(_differences(stage, queue)))
+
+
+def as_dry_run(stage: Stage) -> None:
+    """On a cluster that is not ours: what its server would make of each object, of the kinds that it serves."""
+    for name, manifests in stage.tree.applications.items():
+        with stage.case(f"{name}: taken and read back as written, as a dry run") as case:
+            served = [m for m in manifests if stage.client.serves(m.api_version, m.kind)]
+            unasked = sorted({m.kind for m in manifests if m not in served})
+            found: list[str] = []
+            for manifest in served:
+                answer = stage.client.apply(manifest.body, manager=MANAGER, dry_run=True)
+                if not answer.ok and _DRY in answer.message:
+                    unasked.append(f"{manifest.ref} (a webhook does not support dry run)")
+                    continue
+                body = accepted(answer, f"{manifest.ref}").body
+                ignored = _ignored(manifest)
+                found += [
+                    f"{manifest.ref} {p}: {w!r} is {v!r}"
+                    for p, w, v in _compared(manifest.body, body, "")
+                    if p not in ignored
+                ]
+            _none(found)
+            case.said = f"{len(served)} objects" + (f"; not asked: {', '.join(unasked)}" if unasked else "")
+    with stage.case("a field that the server does not know is refused", negative=True) as case:
+        body = copy.deepcopy(next(m.body for m in stage.tree.manifests if m.kind == "LimitRange"))
+        body["spec"]["limitz"] = []
+        case.said = refused(stage.client.apply(body, dry_run=True), "it", "limitz").message[:200]
+
+
+_DRY = "does not support dry run"
 
 
 def _none(found: list[str]) -> None:
@@ -106,4 +137,5 @@ SUITE = Suite(
     title="Zero drift between the tree and the cluster",
     run=run,
     faults=(Fault("a quantity spelled otherwise than the server spells it", _spelled, "read back as written"),),
+    elsewhere=as_dry_run,
 )

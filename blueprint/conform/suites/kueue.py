@@ -275,4 +275,5 @@ SUITE = Suite(
     run=run,
     needs=(KUEUE, TRAINING),
     faults=(Fault("a flavor whose label no node has", _mislabelled, "each team may use"),),
+    elsewhere="its queues would share the quota of real ones, and its nodes are played",
 )

@@ -24,14 +24,15 @@ Body = dict[str, Any]
 _PATIENCE = 4.0
 """Seconds after which a wave that cannot be healthy counts as hanging; a healthy one of these takes under one."""
 
-_LATE = "WAV202"
+LATE = "WAV202"
+"""The rule about a claim that binds on first use, in a wave before its pod."""
 
 
 def run(stage: Stage) -> None:
     """Lay the platform, then show what a wrong wave does."""
     stage.local.create(outside(stage.tree.bodies))
     # A class is older than its claims; one that the binder has not seen yet would let a claim bind at once.
-    stage.local.create(manifest.body for manifest in _example("good", "web") if manifest.kind == "StorageClass")
+    stage.local.create(manifest.body for manifest in example("good", "web") if manifest.kind == "StorageClass")
     for name, manifests in stage.tree.applications.items():
         with stage.case(f"{name} syncs wave by wave") as case:
             done = sync(stage, manifests)
@@ -49,30 +50,26 @@ def run(stage: Stage) -> None:
 
 def _wrong_wave(stage: Stage) -> None:
     """The rule's own examples: a claim that binds on first use, in a wave before its pod and in the same wave."""
-    volume = volume_for(
-        {"kind": "PersistentVolumeClaim", "metadata": {"name": "any", "namespace": "web"}, "spec": _CLAIM}
-    )
-    del volume["spec"]["claimRef"]
     with stage.case("a wave that waits for its own successor hangs where check says", negative=True) as case:
-        stage.local.create([{**_SPACE, "metadata": {"name": "web"}}, _volume("web")])
-        bad = _example("bad", "web")
-        if _LATE not in _found(bad):
-            raise WrongAnswerError(f"check does not say {_LATE}")
+        stage.local.create([{**_SPACE, "metadata": {"name": "web"}}, volume("web")])
+        bad = example("bad", "web")
+        if LATE not in findings(bad):
+            raise WrongAnswerError(f"check does not say {LATE}")
         try:
             sync(stage, bad, seconds=_PATIENCE, provision=False)
         except Hangs as error:
             if "PersistentVolumeClaim" not in str(error):
                 raise WrongAnswerError(f"it hangs elsewhere: {error}") from None
-            case.said = f"{_LATE}; {error}"
+            case.said = f"{LATE}; {error}"
         else:
             raise WrongAnswerError("it does not hang")
         if stage.client.get(Target("apps/v1", "Deployment", "web", "server")).ok:
             raise WrongAnswerError("the next wave was written")
     with stage.case("with its wave put right it does not, and check is silent") as case:
-        stage.local.create([{**_SPACE, "metadata": {"name": "web-right"}}, _volume("web-right")])
-        good = _example("good", "web-right")
-        if _LATE in _found(good):
-            raise WrongAnswerError(f"check says {_LATE}")
+        stage.local.create([{**_SPACE, "metadata": {"name": "web-right"}}, volume("web-right")])
+        good = example("good", "web-right")
+        if LATE in findings(good):
+            raise WrongAnswerError(f"check says {LATE}")
         done = sync(stage, good, provision=False)
         case.said = f"{done.objects} objects in {done.waves} wave"
 
@@ -85,26 +82,25 @@ _CLAIM: Body = {
 }
 
 
-def _volume(name: str) -> Body:
+def volume(name: str) -> Body:
     """A volume that any claim of the class may have."""
-    volume = volume_for(
-        {"kind": "PersistentVolumeClaim", "metadata": {"name": name, "namespace": "any"}, "spec": _CLAIM}
-    )
-    del volume["spec"]["claimRef"]
-    return volume
+    made = volume_for({"kind": "PersistentVolumeClaim", "metadata": {"name": name, "namespace": "any"}, "spec": _CLAIM})
+    del made["spec"]["claimRef"]
+    return made
 
 
-def _example(which: str, namespace: str) -> list[Manifest]:
-    """The bad or the good example of the rule, in a namespace of its own."""
-    rule = rules()[_LATE]
+def example(which: str, namespace: str) -> list[Manifest]:
+    """The bad or the good example of the rule LATE, in a namespace of its own."""
+    rule = rules()[LATE]
     bodies = list(yaml.safe_load_all(rule.bad if which == "bad" else rule.good))
     for body in bodies:
         if "namespace" in body["metadata"]:
             body["metadata"]["namespace"] = namespace
-    return [Manifest(body, Source(f"{_LATE}.yaml", 1)) for body in bodies]
+    return [Manifest(body, Source(f"{LATE}.yaml", 1)) for body in bodies]
 
 
-def _found(manifests: list[Manifest]) -> set[str]:
+def findings(manifests: list[Manifest]) -> set[str]:
+    """The codes that `check` finds in objects."""
     outcome = validate(manifests, SchemaPack.shipped(), tree_rules=tree_rules())
     return {finding.code for finding in outcome.findings}
 
@@ -124,4 +120,5 @@ SUITE = Suite(
     run=run,
     needs=(KUEUE, TRAINING),
     faults=(Fault("service accounts in a wave after their Deployments", _later, "syncs wave by wave"),),
+    elsewhere="its policies would judge everybody's objects there",
 )

@@ -208,4 +208,5 @@ SUITE = Suite(
     needs=(KUEUE, TRAINING),
     starts=(GATEKEEPER, KYVERNO),
     faults=(Fault("a policy set to Audit", _audited, "every policy refuses something"),),
+    elsewhere="it takes policy engines and their webhooks away",
 )

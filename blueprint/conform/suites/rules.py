@@ -149,4 +149,5 @@ SUITE = Suite(
     programs=("promtool",),
     bare=True,
     faults=(Fault("a metric misspelt", _misspelt, "every metric and label"),),
+    elsewhere=run,
 )
