@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import shutil
 import sys
-from collections.abc import Mapping
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -17,8 +16,8 @@ from blueprint.errors import UsageError
 
 if TYPE_CHECKING:
     from blueprint.deliver.comment import Request
-    from blueprint.finding import Source
     from blueprint.review import Review, Risk
+    from blueprint.review.causes import Causes
 
 
 class ReviewOutput(StrEnum):
@@ -60,13 +59,16 @@ def review(
 ) -> None:
     """Say what a change does to people: who loses GPUs, what restarts, what is destroyed, which gate weakens."""
     from blueprint.review import review as compare
+    from blueprint.review.causes import Causes
 
     limit = _limit(fail_on)
     request = _request(comment, forge, forge_api) if comment else None
-    found = compare(base, head, findings=not no_findings)
-    _write(found, limit, output, all_rows, base, head)
+    lines = output in (ReviewOutput.SARIF, ReviewOutput.JSON, ReviewOutput.JUNIT)
+    found = compare(base, head, findings=not no_findings, lines=lines)
+    why = Causes() if output is ReviewOutput.TEXT and request is None else _causes(found, base, head)
+    _write(found, limit, output, all_rows, why)
     if request is not None:
-        _comment(request, found, base, head)
+        _comment(request, found, why)
     raise typer.Exit(1 if found.fails(limit) else 0)
 
 
@@ -77,11 +79,11 @@ def _request(address: str, kind: str, api: str) -> Request:
     return request_of(address, os.environ, kind=kind, api=api)
 
 
-def _comment(request: Request, found: Review, base: str, head: str) -> None:
+def _comment(request: Request, found: Review, why: Causes) -> None:
     from blueprint.deliver.comment import comment
     from blueprint.review import markdown
 
-    done = comment(request, markdown.MARKER, markdown.markdown(found, _causes(base, head)))
+    done = comment(request, markdown.MARKER, markdown.markdown(found, why))
     sys.stdout.flush()
     print(f"comment {done.status}: {done.url}", file=sys.stderr)
 
@@ -118,7 +120,7 @@ def _limit(name: str) -> Risk | None:
     return Risk[name.upper()]
 
 
-def _write(found: Review, limit: Risk | None, output: ReviewOutput, all_rows: bool, base: str, head: str) -> None:
+def _write(found: Review, limit: Risk | None, output: ReviewOutput, all_rows: bool, why: Causes) -> None:
     from blueprint import __version__
     from blueprint.catalog.rules import rules
     from blueprint.report import json, junit
@@ -131,23 +133,21 @@ def _write(found: Review, limit: Risk | None, output: ReviewOutput, all_rows: bo
             colour = wants_colour(sys.stdout, os.environ)
             print(text.text(found, width=width, colour=colour, lines=None if all_rows else text.LINES), end="")
         case ReviewOutput.MARKDOWN:
-            print(markdown.markdown(found, _causes(base, head)), end="")
+            print(markdown.markdown(found, why), end="")
         case ReviewOutput.SUMMARY:
-            print(markdown.markdown(found, _causes(base, head), limit=markdown.SUMMARY), end="")
+            print(markdown.markdown(found, why, limit=markdown.SUMMARY), end="")
         case ReviewOutput.JSON:
-            print(json.dump(documents.document(found, rules(), _causes(base, head))), end="")
+            print(json.dump(documents.document(found, rules(), why)), end="")
         case ReviewOutput.SARIF:
-            told = documents.sarif_document(found, limit, rules(), __version__, _causes(base, head))
+            told = documents.sarif_document(found, limit, rules(), __version__, why)
             print(json.dump(told), end="")
         case ReviewOutput.JUNIT:
-            report = documents.as_findings(found, limit, _causes(base, head))
+            report = documents.as_findings(found, limit, why)
             print(junit.junit(report, rules()), end="")
 
 
-def _causes(base: str, head: str) -> Mapping[str, Source]:
-    """Lines of specs by rendered file, where the head is a folder of a platform."""
-    from blueprint.review.causes import causes
+def _causes(found: Review, base: str, head: str) -> Causes:
+    """Lines of specs, where the head is a folder of a platform."""
+    from blueprint.review.causes import Causes, causes
 
-    if not Path(head).is_dir():
-        return {}
-    return causes(Path(head), base)
+    return causes(found, Path(head), base) if Path(head).is_dir() else Causes()

@@ -79,7 +79,7 @@ def _result(finding: Finding, rule: int, fingerprint: str) -> Json:
     region: Json = {"startLine": line_of(finding)}
     if finding.source and finding.source.line and finding.source.column:
         region["startColumn"] = finding.source.column
-    location: Json = {"physicalLocation": {"artifactLocation": {"uri": _uri(file_of(finding))}, "region": region}}
+    location: Json = {"physicalLocation": {"artifactLocation": {"uri": uri(file_of(finding))}, "region": region}}
     if finding.object:
         location["logicalLocations"] = [
             {
@@ -103,7 +103,8 @@ def _result(finding: Finding, rule: int, fingerprint: str) -> Json:
     }
 
 
-def _uri(file: str) -> str:
+def uri(file: str) -> str:
+    """A file as SARIF names it."""
     if file.startswith("/"):
         return PurePosixPath(file).as_uri()
     return quote(file, safe="/")

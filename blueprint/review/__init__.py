@@ -7,11 +7,13 @@ from blueprint.review.model import Counts, Review, Risk
 __all__ = ["Counts", "Review", "Risk", "review"]
 
 
-def review(base: str, head: str, *, findings: bool = True) -> Review:
+def review(base: str, head: str, *, findings: bool = True, lines: bool = False) -> Review:
     """Compare two sides: folders, revisions of Git, or `REVISION:PATH`.
 
-    `findings` asks for the checks on both sides, too. Raises UsageError for a side that is not there.
+    `findings` asks for the checks on both sides, too, `lines` for places that are fields, not objects.
+
+    Raises UsageError for a side that is not there.
     """
     from blueprint.review.run import run
 
-    return run(base, head, findings=findings)
+    return run(base, head, findings=findings, lines=lines)

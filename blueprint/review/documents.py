@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 from blueprint.finding import Confidence, Finding, Ref, Report, Severity, Source
 from blueprint.report import json as report_json
 from blueprint.report import sarif
+from blueprint.report.places import heaviest
 from blueprint.report.totals import Rules, Totals
+from blueprint.review.causes import Causes
 from blueprint.review.model import Meaning, Review, Risk, Statement
 
 VERSION = 1
+UNKNOWN = Causes()
+"""Where nothing is known of specs."""
 
 
-def document(review: Review, rules: Rules, causes: Mapping[str, Source] | None = None) -> dict[str, Any]:
+def document(review: Review, rules: Rules, causes: Causes = UNKNOWN) -> dict[str, Any]:
     """The review as plain JSON values; every field is always there."""
     counts = review.counts
     return {
@@ -32,9 +37,9 @@ def document(review: Review, rules: Rules, causes: Mapping[str, Source] | None =
             "moved": counts.moved,
             "same": counts.same,
         },
-        "statements": [_statement(each, causes or {}) for each in review.statements],
-        "meanings": [_meaning(each) for each in review.meanings],
-        "waves": [_meaning(each) for each in review.waves],
+        "statements": [_statement(each, causes) for each in review.statements],
+        "meanings": [_meaning(each, causes) for each in review.meanings],
+        "waves": [_meaning(each, causes) for each in review.waves],
         "reaches": list(review.radius),
         "findings": {
             "new": _findings(review.findings.new, rules),
@@ -45,8 +50,8 @@ def document(review: Review, rules: Rules, causes: Mapping[str, Source] | None =
     }
 
 
-def _statement(each: Statement, causes: Mapping[str, Source]) -> dict[str, Any]:
-    ref, place = each.ref, each.place
+def _statement(each: Statement, causes: Causes) -> dict[str, Any]:
+    ref = each.ref
     return {
         "risk": each.risk.short,
         "rule": each.rule,
@@ -57,7 +62,7 @@ def _statement(each: Statement, causes: Mapping[str, Source]) -> dict[str, Any]:
         "reason": each.source or None,
         "base": _place(each.old),
         "head": _place(each.new),
-        "spec": _place(causes.get(place.file) if place else None),
+        "spec": _place(causes.of(each)),
     }
 
 
@@ -65,13 +70,14 @@ def _place(place: Source | None) -> dict[str, Any] | None:
     return None if place is None else {"file": place.file, "line": place.line}
 
 
-def _meaning(each: Meaning) -> dict[str, Any]:
+def _meaning(each: Meaning, causes: Causes) -> dict[str, Any]:
     return {
         "risk": each.risk.short,
         "kind": each.kind,
         "subject": each.subject or None,
         "cluster": each.cluster or None,
         "words": each.words,
+        "spec": _place(causes.of(each)),
     }
 
 
@@ -90,20 +96,33 @@ _CODES = {
 }
 
 
-def as_findings(review: Review, limit: Risk | None, causes: Mapping[str, Source] | None = None) -> Report:
+def as_findings(review: Review, limit: Risk | None, causes: Causes = UNKNOWN) -> Report:
     """Statements, meanings and new findings as findings; those at or above the limit are the ones that fail.
 
-    A statement stands on the line of the spec that caused it, where that is known.
+    What is said stands on the line of the spec that caused it, where that is known.
     """
-    found = list(review.findings.new)
-    for each in review.statements:
-        if each.risk in _CODES:
-            place = (causes or {}).get(each.place.file) if each.place else None
-            found.append(_of_class(each.risk, each.words, limit, place or each.place, each.ref, each.path))
+    found = [replace(each, source=_below(review, each.source)) for each in review.findings.new]
+    found += [finding for finding, _ in _stated(review, limit, causes)]
     for meaning in review.meanings:
         if meaning.risk in _CODES:
-            found.append(_of_class(meaning.risk, meaning.words, limit, None, None, ""))
+            found.append(_of_class(meaning.risk, meaning.words, limit, causes.of(meaning), None, ""))
     return Report.of(found)
+
+
+def _stated(review: Review, limit: Risk | None, causes: Causes) -> Iterator[tuple[Finding, Source | None]]:
+    """Each statement that counts, and the rendered place where that is not the finding's own."""
+    for each in review.statements:
+        if each.risk in _CODES:
+            rendered, cause = _below(review, each.place), causes.of(each)
+            yield (
+                _of_class(each.risk, each.words, limit, cause or rendered, each.ref, each.path),
+                rendered if cause else None,
+            )
+
+
+def _below(review: Review, place: Source | None) -> Source | None:
+    """A place in the tree as the repository has it."""
+    return place and place._replace(file=f"{review.place}/{place.file}" if review.place else place.file)
 
 
 def _of_class(risk: Risk, words: str, limit: Risk | None, place: Source | None, ref: Ref | None, path: str) -> Finding:
@@ -113,23 +132,21 @@ def _of_class(risk: Risk, words: str, limit: Risk | None, place: Source | None, 
 
 
 def sarif_document(
-    review: Review, limit: Risk | None, rules: Rules, version: str, causes: Mapping[str, Source] | None = None
+    review: Review, limit: Risk | None, rules: Rules, version: str, causes: Causes = UNKNOWN
 ) -> dict[str, Any]:
     """SARIF whose results stand on the lines of specs, with the rendered files as related locations."""
     report = as_findings(review, limit, causes)
     value = sarif.document(report, rules, version)
-    rendered = {
-        (_CODES[each.risk], str(each.ref), each.path): each.place
-        for each in review.statements
-        if each.risk in _CODES and each.place is not None
-    }
-    for result in value["runs"][0]["results"]:
-        names = [each["fullyQualifiedName"] for each in result["locations"][0].get("logicalLocations", ())]
-        place = rendered.get((result["ruleId"], names[0] if names else "", result["properties"]["path"]))
+    rendered: dict[Finding, list[Source]] = {}
+    for finding, place in _stated(review, limit, causes):
         if place is not None:
-            uri = f"{review.place}/{place.file}".lstrip("/") if review.place else place.file
-            where = {"artifactLocation": {"uri": uri}, "region": {"startLine": max(place.line, 1)}}
-            result["relatedLocations"] = [
-                {"id": 1, "message": {"text": "the rendered object"}, "physicalLocation": where}
-            ]
+            rendered.setdefault(finding, []).append(place)
+    for result, finding in zip(value["runs"][0]["results"], heaviest(report, sarif.MOST), strict=True):
+        if places := rendered.get(finding):
+            result["relatedLocations"] = [_related(number, place) for number, place in enumerate(places, 1)]
     return value
+
+
+def _related(number: int, place: Source) -> dict[str, Any]:
+    where = {"artifactLocation": {"uri": sarif.uri(place.file)}, "region": {"startLine": max(place.line, 1)}}
+    return {"id": number, "message": {"text": "the rendered object"}, "physicalLocation": where}

@@ -7,19 +7,23 @@ from dataclasses import dataclass
 
 from blueprint.finding import Ref, Source
 from blueprint.report.totals import counted
-from blueprint.review.model import Meaning, Review, Risk, Row, rows
+from blueprint.review.model import Meaning, Review, Risk, Row, Statement, rows
 
 _PLURAL = {"moves": "move", "gets": "get", "loses": "lose", "gains": "gain", "prunes": "prune", "reads": "read"}
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One line of a review. `where` names clusters, `place` a file of the tree; "" and None where there is none."""
+    """One line of a review. `where` names clusters, `place` a file of the tree; "" and None where there is none.
+
+    `told` is what is said, the first of those that say the same.
+    """
 
     risk: Risk
     words: str
     where: str = ""
     place: Source | None = None
+    told: Statement | Meaning | None = None
 
 
 def entries(review: Review) -> list[Entry]:
@@ -29,11 +33,11 @@ def entries(review: Review) -> list[Entry]:
 
 
 def _meanings(meanings: tuple[Meaning, ...]) -> Iterator[Entry]:
-    folded: dict[tuple[Risk, str], list[str]] = {}
+    folded: dict[tuple[Risk, str], list[Meaning]] = {}
     for each in meanings:
-        folded.setdefault((each.risk, each.words), []).append(each.cluster)
-    for (risk, words), clusters in folded.items():
-        yield Entry(risk, words, _clusters(tuple(dict.fromkeys(clusters))))
+        folded.setdefault((each.risk, each.words), []).append(each)
+    for (risk, words), same in folded.items():
+        yield Entry(risk, words, _clusters(tuple(dict.fromkeys(each.cluster for each in same))), told=same[0])
 
 
 def _row(row: Row, review: Review) -> Entry:
@@ -51,7 +55,7 @@ def _row(row: Row, review: Review) -> Entry:
         words = f"{_PLURAL.get(head, head)}{blank}{rest}"
     colon = "" if first.words.startswith(("removed", "renamed", "new", "moves", "gets ", "loses ")) else ":"
     where = _clusters(row.clusters) if len(review.clusters) > 1 else ""
-    return Entry(first.risk, f"{subject}{colon} {words}", where, first.place)
+    return Entry(first.risk, f"{subject}{colon} {words}", where, first.place, first)
 
 
 def _clusters(names: tuple[str, ...]) -> str:

@@ -6,12 +6,13 @@ The hidden marker in the first line is how the comment is found again. GitHub ta
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from itertools import groupby
 
-from blueprint.finding import Finding, Source
+from blueprint.finding import Finding
 from blueprint.report.markdown import plain
 from blueprint.report.totals import counted
+from blueprint.review.causes import Causes
 from blueprint.review.entries import Entry, entries, findings, totals, verdict
 from blueprint.review.model import Review, Risk
 
@@ -25,9 +26,9 @@ _OPEN = 12
 """Rows that stand open; what follows is folded."""
 
 
-def markdown(review: Review, causes: Mapping[str, Source] | None = None, *, limit: int = COMMENT) -> str:
+def markdown(review: Review, causes: Causes | None = None, *, limit: int = COMMENT) -> str:
     """The review; at most `limit` bytes of UTF-8, which is never more characters than that."""
-    told = entries(review)
+    told, causes = entries(review), causes or Causes()
     head = [
         MARKER,
         f"### {review.risk.short.upper()}: {plain(verdict(review))}",
@@ -54,7 +55,7 @@ def _size(lines: Sequence[str]) -> int:
     return sum(len(line.encode("utf-8", "replace")) + 1 for line in lines)
 
 
-def _table(told: Sequence[Entry], causes: Mapping[str, Source] | None, body: list[str], room: int) -> int:
+def _table(told: Sequence[Entry], causes: Causes, body: list[str], room: int) -> int:
     """Add a table with as many rows as there is room for; how many are left out."""
     if not told:
         return 0
@@ -70,7 +71,7 @@ def _table(told: Sequence[Entry], causes: Mapping[str, Source] | None, body: lis
     return 0
 
 
-def _folded(title: str, told: Sequence[Entry], causes: Mapping[str, Source] | None, body: list[str], room: int) -> int:
+def _folded(title: str, told: Sequence[Entry], causes: Causes, body: list[str], room: int) -> int:
     if not told:
         return 0
     opening = ["", f"<details><summary>{plain(title)} ({len(told)})</summary>", ""]
@@ -81,11 +82,11 @@ def _folded(title: str, told: Sequence[Entry], causes: Mapping[str, Source] | No
     return left
 
 
-def _where(entry: Entry, causes: Mapping[str, Source] | None) -> str:
+def _where(entry: Entry, causes: Causes) -> str:
     parts = [plain(entry.where)] if entry.where else []
+    if (cause := causes.of(entry.told)) is not None:
+        parts.append(f"<code>{plain(f'{cause.file}:{cause.line}')}</code>")
     if entry.place is not None:
-        cause = (causes or {}).get(entry.place.file)
-        parts += [f"<code>{plain(str(cause))}</code>"] if cause else []
         parts.append(f"<code>{plain(entry.place.file)}</code>")
     return "<br>".join(parts)
 

@@ -10,6 +10,7 @@ from blueprint.review import radius
 from blueprint.review.around import Around
 from blueprint.review.changes import Judge
 from blueprint.review.judged import configuration, judged
+from blueprint.review.lines import placed
 from blueprint.review.meaning import meanings
 from blueprint.review.model import Counts, Judged, Meaning, Pair, Review, Risk, Statement
 from blueprint.review.order import plans
@@ -19,10 +20,11 @@ from blueprint.review.sides import Sides, sides
 _DEFINING = (b"CustomResourceDefinition", b"ConstraintTemplate")
 
 
-def run(base: str, head: str, *, findings: bool = True) -> Review:
-    """Review two sides; raises UsageError for one that is not there."""
+def run(base: str, head: str, *, findings: bool = True, lines: bool = False) -> Review:
+    """Review two sides; raises UsageError for one that is not there. `lines`: statements stand on lines of fields."""
     with sides(base, head) as opened:
-        return compare(opened, findings=findings)
+        found = compare(opened, findings=findings)
+        return placed(found, opened) if lines else found
 
 
 def compare(opened: Sides, *, findings: bool = True, shipped: SchemaPack | None = None) -> Review:

@@ -8,25 +8,17 @@ from __future__ import annotations
 
 import difflib
 import re
-import shutil
-import tempfile
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from blueprint.catalog.schemas import SchemaPack
 from blueprint.check.documents import tree_at
 from blueprint.check.goyaml import Node, Shape
-from blueprint.errors import BlueprintError, UsageError
-from blueprint.finding import Report, Source
-from blueprint.render.platform import render
-from blueprint.render.templates import Templates, shipped_folder
-from blueprint.review.causes import sources
+from blueprint.errors import UsageError
+from blueprint.finding import Source
+from blueprint.review.again import TREE, Platform, Rendered, opened, sources, specs_of
 from blueprint.spec.files import FOLDERS
-from blueprint.spec.load import load
 
-TREE = "rendered"
 _NUMBER = re.compile(r"(\d+)(.*)", re.DOTALL)
 _WORDS = {"true": "false", "false": "true"}
 
@@ -65,54 +57,18 @@ class Answer:
     tried: int = 0
 
 
-Rendered = dict[str, list[str]]
-
-
-class Platform:
-    """A copy of a platform's specs that is changed and rendered again."""
-
-    def __init__(self, root: Path, copy: Path) -> None:
-        own = root / "templates"
-        folders = [own] if own.is_dir() and own.resolve() != shipped_folder().resolve() else []
-        self.root, self._copy = root, copy
-        self._templates, self._pack = Templates(folders), SchemaPack.shipped()
-        self.tried = 0
-
-    def render(self, cluster: str = "") -> Rendered | None:
-        """The files of a cluster, or of all, as lines; None where the specs are not valid."""
-        self.tried += 1
-        try:
-            loaded = load(self._copy)
-            if Report.of(loaded.findings).failed:
-                return None
-            found: Rendered = {}
-            for document in loaded.platform.clusters:
-                if cluster in ("", document.model.metadata.name):
-                    made = render(loaded.platform, document, self._templates, self._pack)
-                    found |= {path: data.decode().splitlines() for path, data in made.contents().items()}
-        except (BlueprintError, ValueError, KeyError):
-            return None
-        return found
-
-    def text(self, file: str) -> str:
-        """A spec as it is."""
-        return (self.root / file).read_text("utf-8-sig")
-
-    def without(self, value: Value, cluster: str, original: Rendered) -> Rendered | None:
-        """What is rendered with another value in one place; None where no other value is valid, or changes anything."""
-        path = self._copy / value.place.file
+def _without(platform: Platform, value: Value, cluster: str, original: Rendered) -> Rendered | None:
+    """What is rendered with another value in one place; None where no other value is valid, or changes anything."""
+    unchanged: Rendered | None = None
+    with platform.written(value.place.file) as path:
         before = path.read_text("utf-8-sig")
-        unchanged: Rendered | None = None
-        try:
-            for other in _others(value.written):
-                path.write_text(_put(before, value, other), "utf-8")
-                found = self.render(cluster)
-                if found is not None and (found != original or unchanged is not None):
-                    return found  # a second value that changes nothing is enough to believe it
-                unchanged = found or unchanged
-        finally:
-            path.write_text(before, "utf-8")
-        return unchanged
+        for other in _others(value.written):
+            path.write_text(_put(before, value, other), "utf-8")
+            found = platform.render(cluster)
+            if found is not None and (found != original or unchanged is not None):
+                return found  # a second value that changes nothing is enough to believe it
+            unchanged = found or unchanged
+    return unchanged
 
 
 def _others(written: str) -> Iterator[str]:
@@ -172,16 +128,6 @@ def _scalars(node: Node, file: str, lines: Sequence[str], begin: int) -> Iterato
             yield Value(Source(file, begin + node.line + 1, node.column + 1), written)
 
 
-@contextmanager
-def opened(root: Path) -> Iterator[Platform]:
-    """A copy of the specs of a platform, gone when the context ends."""
-    with tempfile.TemporaryDirectory(prefix="blueprint-") as folder:
-        for name in FOLDERS:
-            if (root / name).is_dir():
-                shutil.copytree(root / name, Path(folder, name))
-        yield Platform(root, Path(folder))
-
-
 def why(place: str, *, everywhere: bool = False) -> Answer:
     """Explain `FILE:LINE`, a line of a spec or a rendered one.
 
@@ -219,7 +165,7 @@ def _of_spec(platform: Platform, original: Rendered, file: str, line: int) -> An
     found: dict[Source, Line] = {}
     fixed = []
     for value in (each for each in values(file, text) if each.place.line == line):
-        other = platform.without(value, "", original)
+        other = _without(platform, value, "", original)
         if other is None:
             fixed.append(value)
         for each in _changed(original, other or original):
@@ -243,7 +189,7 @@ def _of_tree(platform: Platform, original: Rendered, file: str, line: int, *, ev
         looked.append(name)
         text = platform.text(name)
         for value in values(name, text):
-            other = platform.without(value, cluster, mine)
+            other = _without(platform, value, cluster, mine)
             # A file that is gone was renamed: only the lines that say the name depend on it.
             gone = other is not None and file not in other
             if other is None or (gone and value.written not in asked.text):
@@ -255,20 +201,11 @@ def _of_tree(platform: Platform, original: Rendered, file: str, line: int, *, ev
 
 def _near(root: Path, file: str, cluster: str, *, everywhere: bool) -> list[str]:
     """The specs to look at, the likeliest first: the object's own, the cluster's, those in the same folder."""
-    known = _specs(root)
+    known = specs_of(root)
     folder = file.rpartition("/")[0]
     near = [name for name in known if name == f"{FOLDERS[0]}/{cluster}.yaml"]
     near += [name for name in known if name.rpartition("/")[0] == folder and name.rpartition("/")[2] == "team.yaml"]
     return list(dict.fromkeys([file, *near, *(known if everywhere else ())]))
-
-
-def _specs(root: Path) -> list[str]:
-    return sorted(
-        path.relative_to(root).as_posix()
-        for folder in FOLDERS
-        for path in (root / folder).rglob("*")
-        if path.suffix in (".yaml", ".yml")
-    )
 
 
 def _line(lines: Sequence[str], number: int) -> str:

@@ -10,6 +10,7 @@ import pytest
 from blueprint.catalog.rules import rules
 from blueprint.finding import Ref, Source
 from blueprint.review import documents, markdown, text
+from blueprint.review.causes import Causes
 from blueprint.review.entries import entries
 from blueprint.review.model import Counts, Meaning, Review, Risk, Statement, rows
 from tests.review.conftest import Bench
@@ -71,14 +72,14 @@ def test_a_comment_keeps_its_limit(limit: int) -> None:
 
 
 def test_a_small_comment_has_everything() -> None:
-    written = markdown.markdown(review(statement(1)), {"a/server-1.yaml": Source("apps/web.yaml", 7)})
+    written = markdown.markdown(review(statement(1)), Causes({"a/server-1.yaml": Source("apps/web.yaml", 7)}))
     assert "apps/web.yaml:7" in written and "left out" not in written
 
 
 def test_sarif_points_at_the_spec_and_relates_the_rendered_file() -> None:
     found = review(statement(1, Risk.SECURITY))
     value = documents.sarif_document(
-        found, Risk.SECURITY, rules(), "1", {"a/server-1.yaml": Source("apps/web.yaml", 7)}
+        found, Risk.SECURITY, rules(), "1", Causes({"a/server-1.yaml": Source("apps/web.yaml", 7)})
     )
     (result,) = value["runs"][0]["results"]
     place = result["locations"][0]["physicalLocation"]

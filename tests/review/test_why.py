@@ -12,7 +12,6 @@ from blueprint.finding import Source
 from blueprint.new import examples
 from blueprint.pipeline import render_platform
 from blueprint.review import reasons
-from blueprint.review.causes import causes
 from blueprint.review.why import Value, values, why
 
 
@@ -81,16 +80,3 @@ def test_values_of_a_flow_map() -> None:
         Value(Source("f", 4, 30), "q"),
         Value(Source("f", 5, 6), "5%"),
     ]
-
-
-def test_causes_name_the_changed_line(platform: Path, tmp_path: Path) -> None:
-    changed = tmp_path / "changed"
-    shutil.copytree(platform, changed)
-    path, number = spec_with(changed, "memory:")
-    lines = path.read_text("utf-8").splitlines()
-    lines[number - 1] = lines[number - 1].replace("memory: ", "memory: 1")
-    path.write_text("\n".join(lines) + "\n", "utf-8")
-    found = causes(changed / "rendered", str(platform / "rendered"))
-    name = path.relative_to(changed).as_posix()
-    assert Source(name, number, 1) in found.values()
-    assert causes(tmp_path) == {}
