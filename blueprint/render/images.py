@@ -21,7 +21,14 @@ from blueprint.spec import Document, Policy
 from blueprint.spec.policy import ImageGate, has_engine
 
 #: Lists of images as Kyverno names them; one that is left out is a way around the gate (kyverno issues 16275, 16947).
-LISTS: Final = ("containers", "initContainers", "ephemeralContainers")
+LISTS: Final = ("containers", "initContainers", "ephemeralContainers", "volumes")
+
+#: Images that are mounted: unlike those of containers, Kyverno has to be told where they are
+#: (kyverno v1.19.1 pkg/cel/compiler/images.go).
+_VOLUMES: Final = (
+    "(object != null ? object : oldObject).spec.?volumes.orValue([])"
+    ".filter(volume, has(volume.image) && has(volume.image.reference)).map(volume, volume.image.reference)"
+)
 
 _PODS: Final = [
     Resource("", "v1", plural, "Pod", plural)
@@ -76,6 +83,7 @@ def _kyverno(site: Site, book: Rulebook, gate: ImageGate) -> Item:
         globs=[f"{prefix}*" for prefix in gate.prefixes],
         signers=gate.signers,
         trust=gate.trust,
+        volumes=_VOLUMES,
         dated=gate.max_age is not None,
         rules=_rules(gate.max_age),
     )

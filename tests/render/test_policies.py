@@ -345,7 +345,7 @@ def test_kyverno_verifies_every_list_of_images(tmp_path: Path) -> None:
     spec = world.get("ImageValidatingPolicy", "gate")["spec"]
     assert [rule["expression"] for rule in spec["validations"]] == [
         f"images.{images}.all(image, verifyImageSignatures(image, [attestors.signers]) > 0)"
-        for images in ("containers", "initContainers", "ephemeralContainers")
+        for images in ("containers", "initContainers", "ephemeralContainers", "volumes")
     ]
     [attestor] = spec["attestors"]
     assert attestor["cosign"] == {"keyless": {"identities": [{"issuer": "i", "subject": s} for s in "st"]}}
@@ -360,7 +360,7 @@ def test_kyverno_reads_the_age_from_provenance(tmp_path: Path) -> None:
     spec = world.get("ImageValidatingPolicy", "gate")["spec"]
     assert spec["attestations"] == [{"name": "provenance", "intoto": {"type": "https://slsa.dev/provenance/v1"}}]
     dated = [rule["expression"] for rule in spec["validations"] if "time.now()" in rule["expression"]]
-    assert len(dated) == 3
+    assert len(dated) == 4
     assert all(text.endswith("> time.now() - duration('5400s'))") for text in dated)
     tuf = spec["attestors"][0]["cosign"]["tuf"]
     assert tuf == {"mirror": "https://tuf.example.com", "root": {"data": "e30="}}
