@@ -28,6 +28,10 @@ if TYPE_CHECKING:
     from sigstore.models import Bundle, TrustedRoot
 
 MEDIA_TYPE: Final = "application/vnd.dev.sigstore.bundle.v0.3+json"
+_PARTS: Final = frozenset({"mediaType", "verificationMaterial", "dsseEnvelope"})
+_MATERIAL: Final = frozenset({"certificate", "publicKey", "tlogEntries", "timestampVerificationData"})
+_ENVELOPE: Final = frozenset({"payload", "payloadType", "signatures"})
+"""Closed: a bundle with a `kind` beside its parts would be a manifest to whoever reads its folder."""
 _MOST_TIMES: Final = 8
 """Tokens in a bundle; we write one."""
 
@@ -176,6 +180,15 @@ def pae(payload_type: str, payload: bytes) -> bytes:
     return b"DSSEv1 %d %b %d %b" % (len(kind), kind, len(payload), payload)
 
 
+def claimed(data: bytes) -> str:
+    """The type of predicate that a bundle claims to hold, unverified. Raises Refused (SIG102, SIG108)."""
+    try:
+        statement = json.loads(base64.b64decode(_read(data)["dsseEnvelope"]["payload"], validate=True))
+        return str(statement["predicateType"])
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
+        raise Refused("SIG102", f"the bundle's statement cannot be read: {said(error)}") from None
+
+
 def _read(data: bytes) -> dict[str, Any]:
     """The bundle as JSON: of the version we know, each key once, with a DSSE envelope.
 
@@ -192,6 +205,9 @@ def _read(data: bytes) -> dict[str, Any]:
     material = document.get("verificationMaterial")
     if not isinstance(material, dict) or not isinstance(document.get("dsseEnvelope"), dict):
         raise Refused("SIG102", "the bundle holds no signed statement (DSSE envelope)")
+    for part, fields in ((document, _PARTS), (material, _MATERIAL), (document["dsseEnvelope"], _ENVELOPE)):
+        if more := sorted(part.keys() - fields):
+            raise Refused("SIG102", f"the bundle holds {', '.join(more)}, which no signature covers")
     for name, kind in (("publicKey", dict), ("timestampVerificationData", dict), ("tlogEntries", list)):
         if not isinstance(material.get(name), kind | None):
             raise Refused("SIG102", f"the bundle's {name} is of another type than it must be")
@@ -286,8 +302,11 @@ def _logged(bundle: Bundle) -> Logged:
     """What the verified entry says; sigstore has checked it against its proof and checkpoint."""
     entry = bundle.log_entry._inner
     proof = entry.inclusion_proof
+    # The promise of a first-generation log covers the index and the time beside the proof, and is looked at only
+    # where there is a time (sigstore 4.5.1 models.py `_verify`): one without the other is covered by nothing.
+    if (entry.inclusion_promise is None) is not (not entry.integrated_time):
+        raise Refused("SIG103", "the entry has a promise without its time, or a time that no promise covers")
     if entry.inclusion_promise is None and entry.log_index != proof.log_index:
-        # Only the promise of a first-generation log covers the index beside the proof.
         raise Refused("SIG103", "the entry claims another place in the log than its proof shows")
     return Logged(
         log=entry.log_id.key_id.hex(),

@@ -18,10 +18,9 @@ from blueprint.attest.bundle import Proof, Prover
 from blueprint.attest.evidence import AHEAD, moment, written
 from blueprint.attest.policy_evidence import PolicyEvidence
 from blueprint.attest.refusal import Refused
-from blueprint.attest.statement import SUBJECT, read_statement, statement
-from blueprint.attest.verify import CREDENTIAL, in_time
+from blueprint.attest.statement import CREDENTIAL, SUBJECT, read_statement, statement
+from blueprint.attest.verify import credential_bundle, in_time
 
-PREDICATE: Final = "https://platform.blueprint/attestation/deployment-credential/v1"
 SCHEMA: Final = 1
 LONGEST: Final = timedelta(days=7)
 """How long a credential may be good for."""
@@ -51,7 +50,7 @@ class Credential:
 
 def bundle_name(cluster: str) -> str:
     """The file of a cluster's credential among the signatures."""
-    return f"{CREDENTIAL}-{cluster}.sigstore.json"
+    return credential_bundle(cluster)
 
 
 def credential_statement(
@@ -81,7 +80,7 @@ def credential_statement(
         "notBefore": written(now - AHEAD),
         "notAfter": written(now + lifetime),
     }
-    return statement(digest, PREDICATE, predicate)
+    return statement(digest, CREDENTIAL, predicate)
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +107,7 @@ def verify_credential(data: bytes, prover: Prover, asked: Asked) -> Credential:
     if proof.signed_at is None or not proof.issuer:
         raise Refused("SIG105", "no trusted authority says when the credential was given: it must be by an identity")
     in_time(proof, None, asked.now)
-    subject, predicate = read_statement(proof.payload, proof.payload_type, PREDICATE, SUBJECT)
+    subject, predicate = read_statement(proof.payload, proof.payload_type, CREDENTIAL, SUBJECT)
     found = _read(predicate, proof.signed_at)
     if subject != found.tree:
         raise Refused("CRE301", "the credential's subject is not the tree that it speaks of")

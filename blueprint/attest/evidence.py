@@ -5,10 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
 from blueprint.attest.refusal import Refused
+from blueprint.catalog.schemas import SchemaPack
+from blueprint.catalog.tables import table
+from blueprint.check.defaults import with_defaults
 from blueprint.check.read import read
 from blueprint.errors import UsageError
 from blueprint.objects import Manifest, mapping
@@ -98,16 +102,22 @@ def written(value: datetime) -> str:
     return value.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
-def holds(wanted: object, found: object) -> bool:
-    """Whether `found` says all that `wanted` says; it may say more, for servers fill in defaults."""
-    if isinstance(wanted, dict):
-        return isinstance(found, dict) and all(
-            key in found and holds(value, found[key]) for key, value in wanted.items()
-        )
-    if isinstance(wanted, list):
-        return (
-            isinstance(found, list)
-            and len(wanted) == len(found)
-            and all(holds(one, other) for one, other in zip(wanted, found, strict=True))
-        )
-    return wanted == found
+def settled(policy: Manifest) -> object:
+    """The spec of a policy as an API server keeps it: defaults filled in, and without fields that hold nothing."""
+    kind = _pack().kind(policy.api_version, policy.kind)
+    tree = kind.defaults if kind is not None else {}
+    own = table("policy_defaults").get(policy.kind) if policy.ref.group == "admissionregistration.k8s.io" else None
+    filled = with_defaults({"p": {"spec": own}} if own else tree, dict(policy.body))
+    return _bare(filled.get("spec"))
+
+
+@cache
+def _pack() -> SchemaPack:
+    return SchemaPack.shipped()
+
+
+def _bare(value: object) -> object:
+    if isinstance(value, dict):
+        kept = {key: _bare(inner) for key, inner in value.items()}
+        return {key: inner for key, inner in kept.items() if inner not in (None, {}, [])}
+    return [_bare(inner) for inner in value] if isinstance(value, list) else value

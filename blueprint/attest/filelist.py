@@ -12,6 +12,7 @@ from __future__ import annotations
 import os
 import stat
 import subprocess
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
@@ -109,9 +110,10 @@ def of_folder(root: Path) -> Listing:
             continue
         handle = os.open(place, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
         try:
-            # One system call where the size is as it was a moment ago; the rest only where the file grew.
+            # One system call where it gives the size of a moment ago. A file may have grown, and above 2 GiB a call
+            # gives less than was asked for (read(2)): what is not read would not be covered.
             data = os.read(handle, status.st_size + 1)
-            while more := os.read(handle, 1 << 20) if len(data) > status.st_size else b"":
+            while more := os.read(handle, 1 << 20) if len(data) != status.st_size else b"":
                 data += more
         finally:
             os.close(handle)
@@ -199,6 +201,10 @@ class _Found:
         for first, second in paths.twins(names):
             message = f"is one file with {first} where the file system ignores case or Unicode form"
             self.faults.append(Fault("SIG206", second, message))
+        for name in sorted(name for name, count in Counter(names).items() if count > 1):
+            self.faults.append(
+                Fault("SIG206", name, "stands twice in the commit: which one is read, each tool decides")
+            )
         lines = changing(self.attributes, names)
         self.faults += [Fault("SIG207", "", f"a .gitattributes has {line!r}") for line in lines]
         rows = tuple(sorted(self.rows, key=lambda row: row.path.encode()))

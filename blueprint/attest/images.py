@@ -84,7 +84,10 @@ def _bundles(image: Reference, registry: Registry) -> Iterator[bytes]:
 
 
 def _signature(text: str, image: Reference, proof: Proof, max_age: timedelta | None, now: datetime) -> Signature:
-    statement = json.loads(proof.payload)
+    try:
+        statement = json.loads(proof.payload)
+    except (ValueError, RecursionError):
+        raise Refused("SIG108", "the bundle's payload is no JSON") from None
     if proof.payload_type != PAYLOAD_TYPE or not isinstance(statement, dict):
         raise Refused("SIG108", "the bundle holds no in-toto statement")
     if statement.get("_type") not in STATEMENTS or statement.get("predicateType") != SIGNATURE:

@@ -16,7 +16,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any, Final
 
-from blueprint.attest.evidence import AHEAD, Body, Window, World, holds, moment, written
+from blueprint.attest.evidence import AHEAD, Body, Window, World, moment, settled, written
 from blueprint.attest.filelist import canonical
 from blueprint.check.shapes import items, mapping
 from blueprint.errors import UsageError
@@ -28,6 +28,8 @@ CONSTRAINTS: Final = "constraints.gatekeeper.sh"
 NATIVE: Final = "admissionregistration.k8s.io"
 KYVERNO: Final = "policies.kyverno.io"
 _BAD: Final = ("fail", "error")
+_GOOD: Final = ("pass", "skip")
+"""Results of a policy that denies: a warning is a failure that is not counted, and what has no name is no result."""
 _POLICIES: Final = {
     KYVERNO: ("ValidatingPolicy", "ImageValidatingPolicy"),
     NATIVE: ("ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"),
@@ -65,8 +67,9 @@ def from_cluster(tree: World, world: World, window: Window, audit_log: Path | No
     for row in rows:
         if row.policy not in names:
             world.refuse("CRE106", f"a report tells of the policy {row.policy}, which the tree does not render")
-        elif row.result in _BAD and _denies(row.policy, policies):
-            world.refuse("CRE103", f"{row.policy} ({row.rule}): {row.result} for {row.resource}")
+        elif row.result not in _GOOD and _denies(row.policy, policies):
+            world.refuse("CRE103", f"{row.policy} ({row.rule}): {row.result or 'no result'} for {row.resource}")
+    _exceptions(tree, world)
     _controllers(world)
     evidence = _evidence(rows, policies, "cluster")
     if audit_log is not None:
@@ -89,8 +92,8 @@ def from_run(tree: World, files: Sequence[Path], world: World) -> PolicyEvidence
     for row in rows:
         if row.policy not in names:
             world.refuse("CRE106", f"the run tells of the policy {row.policy}, which the tree does not render")
-        elif row.result in _BAD:
-            world.refuse("CRE103", f"{row.policy} ({row.rule}): {row.result} for {row.resource}")
+        elif row.result not in _GOOD and (row.result in _BAD or _denies(row.policy, policies)):
+            world.refuse("CRE103", f"{row.policy} ({row.rule}): {row.result or 'no result'} for {row.resource}")
     if not rows:
         world.refuse("CRE101", "the run has no result: nothing was judged")
     return _evidence(rows, policies, "offline")
@@ -98,7 +101,7 @@ def from_run(tree: World, files: Sequence[Path], world: World) -> PolicyEvidence
 
 @dataclass(frozen=True, slots=True, order=True)
 class Row:
-    """One result; `seen` is when, and no part of the hash."""
+    """One result; `seen` is when and `source` who says so, and both are no part of the hash."""
 
     policy: str
     rule: str
@@ -106,6 +109,7 @@ class Row:
     resource: str
     message: str
     seen: datetime | None = None
+    source: str = ""
 
     def hashed(self) -> list[str]:
         """What goes into the hash: no times, no UIDs, and of the message only its digest."""
@@ -124,12 +128,14 @@ def _of_report(report: Body) -> Iterator[Row]:
         row = mapping(result)
         for resource in items(row.get("resources")) or [scope]:
             yield Row(
-                policy=str(row.get("policy") or "").rpartition("/")[2],
+                # With a namespace in front it is another policy, made there: a tenant's, with a name of ours.
+                policy=str(row.get("policy") or ""),
                 rule=str(row.get("rule") or ""),
                 result=str(row.get("result") or ""),
                 resource=_resource(mapping(resource)),
                 message=str(row.get("message") or row.get("description") or ""),
                 seen=moment(row.get("timestamp")),
+                source=str(row.get("source") or report.get("source") or ""),
             )
 
 
@@ -169,7 +175,7 @@ def in_force(policy: Manifest, world: World) -> None:
     elif _actions(policy.body) != _actions(found.body):
         said, done = _actions(policy.body), _actions(found.body)
         world.refuse("CRE104", f"{name} is rendered to {', '.join(said)}, and in the cluster it is {', '.join(done)}")
-    elif not holds(policy.body.get("spec"), found.body.get("spec")):
+    elif settled(policy) != settled(found):
         world.refuse("CRE105", f"{name} is not what was rendered")
 
 
@@ -199,7 +205,8 @@ def _evaluated(policy: Manifest, rows: Sequence[Row], world: World, window: Wind
     scans = mapping(mapping(spec.get("evaluation")).get("background")).get("enabled") is not False
     if policy.ref.group != KYVERNO or not scans or found is None:
         return  # Kubernetes' own policies decide at once, and leave no report
-    own = [row for row in rows if row.policy == policy.ref.name]
+    # Policies of several engines may have one name; who judged is in the source (kyverno v1.19.1 pkg/utils/report).
+    own = [row for row in rows if row.policy == policy.ref.name and row.source == f"Kyverno{policy.kind}"]
     if not own:
         world.refuse("CRE101", f"{name} has no result in any report: it was never evaluated")
         return
@@ -227,6 +234,15 @@ def _changed(policy: Manifest) -> datetime | None:
         if mapping(entry).get("subresource") != "status"
     ]
     return max((time for time in (*times, moment(meta.get("creationTimestamp"))) if time), default=None)
+
+
+def _exceptions(tree: World, world: World) -> None:
+    """Kyverno's exceptions take objects out of a policy; one that Git does not hold is somebody's own."""
+    for exception in world.all(KYVERNO, "PolicyException"):
+        kept = tree.named(KYVERNO, "PolicyException", exception.ref.name, exception.ref.namespace)
+        if kept is None or settled(kept) != settled(exception):
+            message = f"the exception {exception.ref.namespace}/{exception.ref.name} is not one that was rendered"
+            world.refuse("CRE105", message)
 
 
 def _controllers(world: World) -> None:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import base64
 import json
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from blueprint.attest.bundle import MEDIA_TYPE, ByIdentity, ByKey, Proof, Prover, pae
-from blueprint.attest.filelist import SUFFIX, Listing, canonical
+from blueprint.attest.filelist import Listing, canonical
+from blueprint.attest.parts import bundle_of, rows_of
 from blueprint.attest.refusal import Refused, said
 from blueprint.attest.statement import HIGHEST, PAYLOAD_TYPE, RENDER, Rendered, provenance_statement, render_statement
 from blueprint.attest.trust import Identity, key_hint
@@ -25,8 +26,8 @@ if TYPE_CHECKING:
     from sigstore.models import ClientTrustConfig
     from sigstore.oidc import IdentityToken
 
-RENDER_BUNDLE: Final = f"render{SUFFIX}"
-PROVENANCE_BUNDLE: Final = f"provenance{SUFFIX}"
+RENDER_BUNDLE: Final = bundle_of("render")
+PROVENANCE_BUNDLE: Final = bundle_of("provenance")
 TOKEN: Final = "SIGSTORE_ID_TOKEN"  # noqa: S105 - the name of a variable, as cosign calls it
 PASSWORD: Final = "BLUEPRINT_KEY_PASSWORD"  # noqa: S105 - likewise
 
@@ -157,7 +158,7 @@ def to_sign(listing: Listing, *, sequence: int | None = None) -> tuple[Rendered 
             findings.append(listing.finding("SIG203", path, message, fix="move it out of the tree"))
         elif path in owned and owned[path] != present[path]:
             findings.append(listing.finding("TRE201", path, "was edited by hand", fix="render again"))
-    before, previous = _before(listing)
+    before, previous = _before(listing, RENDER_BUNDLE)
     if sequence is not None and sequence <= before:
         message = f"the sequence {sequence} does not follow {before}, which lies there: it would be refused as a replay"
         findings.append(listing.finding("SIG110", "", message))
@@ -167,11 +168,27 @@ def to_sign(listing: Listing, *, sequence: int | None = None) -> tuple[Rendered 
     return Rendered(listing.rows, made, before + 1 if sequence is None else sequence, previous), []
 
 
-def sign(rendered: Rendered, signer: Signer) -> dict[str, bytes]:
-    """Both bundles of a tree (file name → bytes), each verified right after it was signed; Refused where one fails."""
+def part(listing: Listing, whole: Rendered, clusters: Collection[str]) -> Rendered:
+    """What the statement about a part of a tree says: the part of some clusters, as a branch holds it that is theirs.
+
+    Raises UsageError for a cluster that the tree does not hold.
+    """
+    lock, _ = locks.parse(listing.objects[locks.NAME])
+    if missing := sorted(set(clusters) - set(lock.clusters)):
+        raise UsageError(f"nothing is rendered for {', '.join(missing)}", where=listing.where, hint="render again")
+    previous = _before(listing, bundle_of("render", clusters))[1]
+    made = {name: whole.made[name] for name in sorted(clusters)}
+    return Rendered(rows_of(whole.files, lock, clusters), made, whole.sequence, previous)
+
+
+def sign(rendered: Rendered, signer: Signer, clusters: Collection[str] | None = None) -> dict[str, bytes]:
+    """Both bundles of a tree (file name → bytes), each verified right after it was signed; Refused where one fails.
+
+    `clusters` are those of a part: its bundles have names of their own.
+    """
     return {
-        RENDER_BUNDLE: signed(render_statement(rendered), signer)[0],
-        PROVENANCE_BUNDLE: signed(provenance_statement(rendered, signer.name), signer)[0],
+        bundle_of("render", clusters): signed(render_statement(rendered), signer)[0],
+        bundle_of("provenance", clusters): signed(provenance_statement(rendered, signer.name), signer)[0],
     }
 
 
@@ -197,10 +214,10 @@ def write(root: Path, bundles: Mapping[str, bytes]) -> list[Path]:
     return written
 
 
-def _before(listing: Listing) -> tuple[int, str]:
+def _before(listing: Listing, bundle: str) -> tuple[int, str]:
     """Sequence and digest of the statement that lies there, unverified: it only says where to count on from."""
     try:
-        envelope = json.loads(listing.bundles[RENDER_BUNDLE])["dsseEnvelope"]
+        envelope = json.loads(listing.bundles[bundle])["dsseEnvelope"]
         statement = json.loads(base64.b64decode(envelope["payload"]))
         sequence = int(statement["predicate"]["sequence"])
         if statement["predicateType"] == RENDER and 0 < sequence < HIGHEST:

@@ -25,6 +25,7 @@ STATEMENTS: Final = (STATEMENT, "https://in-toto.io/Statement/v0.1")
 """cosign 3 still writes v0.1, which has the same shape."""
 RENDER: Final = "https://platform.blueprint/attestation/render/v1"
 PROVENANCE: Final = "https://slsa.dev/provenance/v1"
+CREDENTIAL: Final = "https://platform.blueprint/attestation/deployment-credential/v1"
 BUILD_TYPE: Final = "https://platform.blueprint/build/render/v1"
 SUBJECT: Final = "rendered-tree"
 SCHEMA: Final = 1

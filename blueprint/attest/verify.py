@@ -6,22 +6,19 @@ led by a forged list misleads.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
-from blueprint.attest.bundle import Proof, Prover
+from blueprint.attest.bundle import Proof, Prover, claimed
 from blueprint.attest.filelist import SUFFIX, Listing, Row
 from blueprint.attest.reach import reached
 from blueprint.attest.refusal import Refused
 from blueprint.attest.sign import PROVENANCE_BUNDLE, RENDER_BUNDLE
-from blueprint.attest.statement import Rendered, read_provenance, read_rendered
+from blueprint.attest.statement import CREDENTIAL, Rendered, read_provenance, read_rendered
 from blueprint.finding import Finding
 from blueprint.tree.scan import SIGNATURES
-
-CREDENTIAL: Final = "credential"
-"""Beginning of the names of deployment credentials, which have a verb of their own."""
 
 _SKEW: Final = timedelta(minutes=5)
 """How far ahead the authority's clock may be."""
@@ -71,7 +68,7 @@ def verify(listing: Listing, prover: Prover, demands: Demands | None = None) -> 
         _in_order(rendered, demands)
     except Refused as refused:
         return Verdict((refused.finding(place),))
-    findings = [*differences(rendered.files, listing), *_foreign(listing), *reached(listing)]
+    findings = [*differences(rendered.files, listing), *_foreign(listing, rendered.made), *reached(listing)]
     return Verdict(tuple(findings), rendered, proofs[0])
 
 
@@ -131,11 +128,27 @@ def _in_order(rendered: Rendered, demands: Demands) -> None:
         raise Refused("SIG110", f"another tree with the sequence {rendered.sequence} was seen before")
 
 
-def _foreign(listing: Listing) -> Iterator[Finding]:
-    """Bundles that nobody here judges; credentials have their own verb."""
-    for name in sorted(listing.bundles):
-        if name not in (RENDER_BUNDLE, PROVENANCE_BUNDLE) and not name.startswith(CREDENTIAL):
-            path = f"{SIGNATURES}/{name}"
-            yield listing.finding(
-                "SIG208", path, f"is none of {RENDER_BUNDLE}, {PROVENANCE_BUNDLE}, {CREDENTIAL}*{SUFFIX}"
-            )
+def credential_bundle(cluster: str) -> str:
+    """The file of a cluster's deployment credential among the signatures."""
+    return f"credential-{cluster}{SUFFIX}"
+
+
+def _foreign(listing: Listing, clusters: Collection[str]) -> Iterator[Finding]:
+    """Bundles that nobody here judges. Credentials have their own verb: here they only must be what they are called."""
+    known = {RENDER_BUNDLE, PROVENANCE_BUNDLE}
+    credentials = {credential_bundle(cluster) for cluster in clusters}
+    for name in sorted(listing.bundles.keys() - known):
+        path = f"{SIGNATURES}/{name}"
+        if name not in credentials:
+            words = f"is none of {RENDER_BUNDLE}, {PROVENANCE_BUNDLE}, {credential_bundle('<cluster>')}"
+            yield listing.finding("SIG208", path, words)
+        elif why := _no_credential(listing.bundles[name]):
+            yield listing.finding("SIG208", path, f"is no credential: {why}")
+
+
+def _no_credential(data: bytes) -> str:
+    try:
+        kind = claimed(data)
+    except Refused as refused:
+        return refused.message
+    return "" if kind == CREDENTIAL else f"it holds a {kind}"

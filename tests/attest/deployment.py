@@ -61,11 +61,11 @@ NATIVE = {
 
 
 def as_seen(policy: dict[str, Any], **changed: Any) -> dict[str, Any]:
-    """The policy as an API server gives it: with times, and with defaults."""
+    """The policy as an API server gives it: with times; defaults are in tests/conformance/test_credential_run.py."""
     body = copy.deepcopy(policy)
     entry = {"manager": "argocd-controller", "time": ago(hours=3)}
     body["metadata"] |= {"creationTimestamp": ago(days=9), "generation": 2, "managedFields": [entry]}
-    body["spec"] |= {"failurePolicy": "Fail"} | changed
+    body["spec"] |= changed
     return body
 
 

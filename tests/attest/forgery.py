@@ -14,6 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from blueprint.attest.sign import PROVENANCE_BUNDLE, RENDER_BUNDLE
+from blueprint.attest.statement import CREDENTIAL, statement
+from blueprint.attest.verify import credential_bundle
 from tests.attest.forgers import Forgers
 from tests.attest.world import FILES, rendered, write_tree
 
@@ -223,6 +225,12 @@ def _provenance(scene: Scene, name: str) -> None:
     scene.bundle(PROVENANCE_BUNDLE).write_bytes(scene.forgers.provenance(name))
 
 
+def _credential(scene: Scene, cluster: str) -> None:
+    """A credential's bundle, truly signed, beside the tree."""
+    data = scene.forgers.office.sign(statement("0" * 64, CREDENTIAL, {}))
+    scene.bundle(credential_bundle(cluster)).write_bytes(data)
+
+
 def _demand(scene: Scene, value: dict[str, Any]) -> None:
     days = value.pop("days", None)
     scene.demands.update(value, **({"now_plus": timedelta(days=days)} if days else {}))
@@ -272,6 +280,7 @@ OPERATIONS: dict[str, Callable[[Scene, Any], None]] = {
     "chmod": _chmod,
     "copy": _copy,
     "corrupt": _corrupt,
+    "credential": _credential,
     "crlf": _crlf,
     "delete": _delete,
     "demand": _demand,

@@ -81,6 +81,34 @@ def test_rows_are_sorted_by_their_bytes(tmp_path: Path) -> None:
     assert len(paths) == 6
 
 
+def test_a_read_that_gives_less_than_was_asked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Above 2 GiB one call does not give a whole file; here calls give three bytes."""
+    (tmp_path / "a.yaml").write_text("kind: Pod\n")
+    whole = of_folder(tmp_path).rows
+    read = os.read
+    monkeypatch.setattr(os, "read", lambda handle, size: read(handle, min(size, 3)))
+    assert of_folder(tmp_path).rows == whole
+
+
+def test_a_name_that_a_commit_has_twice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Git takes such a commit; the signed file is in it, and which of the two is checked out is each tool's choice."""
+    monkeypatch.setenv("GIT_CONFIG_GLOBAL", os.devnull)
+
+    def git(*arguments: str, given: bytes = b"") -> str:
+        who = ["-c", "user.name=x", "-c", "user.email=x@example.com"]
+        done = subprocess.run(["git", *who, *arguments], cwd=tmp_path, input=given, capture_output=True, check=True)
+        return done.stdout.decode().strip()
+
+    git("init", "-q")
+    signed, other = (git("hash-object", "-w", "--stdin", given=text) for text in (b"kind: Pod\n", b"kind: Job\n"))
+    for blobs, faults in (([signed], []), ([other, signed], ["SIG206"]), ([signed, other], ["SIG206"])):
+        rows = b"".join(b"100644 a.yaml\0" + bytes.fromhex(blob) for blob in blobs)
+        inner = git("hash-object", "-t", "tree", "-w", "--literally", "--stdin", given=rows)
+        top = git("mktree", given=f"040000 tree {inner}\trendered\n".encode())
+        listing = of_commit(tmp_path, git("commit-tree", "-m", "x", top), "rendered")
+        assert [fault.code for fault in listing.faults] == faults
+
+
 def test_the_mode_is_what_git_keeps(tmp_path: Path) -> None:
     for mode in (0o644, 0o664, 0o600, 0o755, 0o700, 0o744):
         file = tmp_path / f"{mode:o}"

@@ -56,6 +56,12 @@ def test_the_untouched_twin_passes(tree: Path, office: Office, forgers: Forgers)
         assert verdict.rendered == forgers.what
 
 
+def test_a_credential_beside_the_tree_is_no_stranger(tree: Path, office: Office, forgers: Forgers) -> None:
+    scene = Scene(tree, forgers)
+    scene.run({"credential": "prod-a"})
+    assert verify(listing(tree), office.prover()).findings == ()
+
+
 def test_each_swap_has_a_twin_that_is_valid(tree: Path, office: Office, forgers: Forgers, tmp_path: Path) -> None:
     """The bundles that parts are swapped from verify by themselves: it is the mixture that is refused."""
     scene = Scene(tree, forgers)

@@ -74,10 +74,23 @@ def test_what_an_api_server_defaults_is_no_other_policy(
         in_force(policy, world)
     assert [refused.message for refused in world.refusals] == []
     for manifest in seen:
+        reach = {"namespaceSelector": {"matchLabels": {"nobody": "has"}}}
+        match manifest.kind:
+            case "ValidatingAdmissionPolicyBinding":
+                manifest.body["spec"]["matchResources"] = reach
+            case "ConstraintTemplate":
+                manifest.body["spec"]["targets"][0]["operations"] = ["DELETE"]
+            case _:
+                manifest.body["spec"]["matchConditions"] = [{"name": "never", "expression": "false"}]
+    world = World.of(seen)
+    for policy in served:
+        in_force(policy, world)
+    assert [refused.code for refused in world.refusals] == ["CRE105"] * len(served), "each was made to judge nothing"
+    for manifest in seen:
         spec = manifest.body["spec"]
         if "validationActions" in spec:
             spec["validationActions"] = ["Audit"]
     world = World.of(seen)
     for policy in served:
         in_force(policy, world)
-    assert {refused.code for refused in world.refusals} == {"CRE104"}
+    assert {refused.code for refused in world.refusals} == {"CRE104", "CRE105"}
