@@ -40,6 +40,10 @@ class Resources:
         """The resource with this plural, or None."""
         return self._plurals.get((group, plural))
 
+    def every(self) -> Iterable[Resource]:
+        """Every resource that is known."""
+        return self._kinds.values()
+
     def of_group(self, group: str) -> list[Resource]:
         """Every resource of an API group."""
         return [each for each in self._kinds.values() if each.group == group]

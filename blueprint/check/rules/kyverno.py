@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from difflib import get_close_matches
 
+from blueprint.catalog.schemas import SchemaPack
 from blueprint.catalog.versions import version
 from blueprint.check.graph import Graph, kind_of, labels_of
 from blueprint.check.images import image
@@ -253,11 +255,7 @@ def kinds_that_are_none(graph: Graph) -> Iterator[Finding]:
             for kind in (
                 text(each) for block in blocks for each in items(mapping(block.get("resources")).get("kinds"))
             ):
-                group, name = _split(kind)
-                problem = None if group is None else kind_problem(graph, group, name)
-                if group is None and kind[:1].islower() and "/" not in kind and known(kind) and "*" not in kind:
-                    problem = f"{kind!r} is no kind; kinds begin with a capital letter"
-                if problem:
+                if problem := _no_kind(graph, kind):
                     message = f"{problem}: the rule {text(rule.get('name'))} never matches"
                     sure = "did you mean" in message or "capital" in message
                     severity = Severity.ERROR if sure else Severity.WARNING
@@ -265,14 +263,56 @@ def kinds_that_are_none(graph: Graph) -> Iterator[Finding]:
                     yield say("POL101", policy, message, f"spec.rules[{index}].match", fix, severity)
 
 
-def _split(kind: str) -> tuple[str | None, str]:
-    """`apps/v1/Deployment` → ("apps", "Deployment"); the group is None where it is not said."""
+_VERSION = re.compile(r"v\d(?:(?:alpha|beta)\d)?|\*")
+
+
+def _split(kind: str) -> tuple[str, str, str]:
+    """The group, version and kind of `apps/v1/Deployment`, `v1/Pod` or `Pod/exec`; "*" for what is not said."""
     parts = kind.split("/")
-    if len(parts) == 3:
-        return (None if "*" in parts[0] else parts[0]), parts[2]
-    if len(parts) == 2 and parts[0] == "v1" and parts[1][:1].isupper():
-        return "", parts[1]
-    return None, kind
+    if len(parts) == 1 or not (_VERSION.fullmatch(parts[0]) or len(parts) > 2):
+        return "*", "*", parts[0]
+    if _VERSION.fullmatch(parts[0]):
+        return "*", parts[0], parts[1]
+    return parts[0], parts[1], parts[2]
+
+
+def _no_kind(graph: Graph, written: str) -> str | None:
+    """Why no object is of the kind that a rule names, None where that is not known."""
+    if not known(written):
+        return None
+    group, served, name = _split(written)
+    if "*" in name or not name:
+        return None
+    if name[:1].islower() and "/" not in written:
+        return f"{written!r} is no kind; kinds begin with a capital letter"
+    if "*" in group:
+        return _no_kind_anywhere(graph, name)
+    resource = graph.resources.kind(group, name)
+    if resource is None or not resource.builtin or "*" in served:
+        return kind_problem(graph, group, name)
+    there = SchemaPack.shipped().versions(group, name)
+    if not there or served in there:
+        return None
+    return f"{name} of {group or 'the core group'} has no version {served}; did you mean {there[0]}?"
+
+
+def _no_kind_anywhere(graph: Graph, name: str) -> str | None:
+    kinds = graph.derived(_every_kind)
+    if name in kinds.values():
+        return None
+    plural = kinds.get(name.lower(), "")
+    near = get_close_matches(name, sorted(set(kinds.values())), 2, _NEAR)
+    close = plural or next((each for each in near if each[0] == name[0] and abs(len(each) - len(name)) < 2), "")
+    return f"no known kind is called {name!r}; did you mean {close}?" if close else None
+
+
+_NEAR = 0.88
+
+
+def _every_kind(graph: Graph) -> dict[str, str]:
+    """Every known kind by its plural and by itself in small letters."""
+    every = list(graph.resources.every())
+    return {each.plural: each.kind for each in every} | {each.kind.lower(): each.kind for each in every}
 
 
 RULES = (

@@ -24,9 +24,9 @@ from blueprint.check.grants import (
     words,
 )
 from blueprint.check.graph import Graph, labels_of
-from blueprint.check.rules.say import say, warn
+from blueprint.check.rules.say import note, say, warn
 from blueprint.check.shapes import items, placeholder
-from blueprint.finding import Finding, Severity
+from blueprint.finding import Finding, Ref, Severity
 from blueprint.objects import Manifest
 
 _AGGREGATE = "rbac.authorization.k8s.io/aggregate-to-"
@@ -247,22 +247,36 @@ def dangling(graph: Graph) -> Iterator[Finding]:
             if kind != "ServiceAccount" or name == "default" or placeholder(name) or name in accounts[namespace]:
                 continue
             meant = get_close_matches(name, accounts[namespace], 1, 0.85)
+            homes = [] if name in accounts[""] else [place for place in sorted(accounts) if name in accounts[place]]
             if meant and graph.closed("ServiceAccount"):
                 message = f"there is no ServiceAccount {namespace}/{name}, but there is {meant[0]}"
                 yield warn("RBA110", binding.manifest, message, f"subjects[{index}].name", f"did you mean {meant[0]}?")
+            elif homes and namespace and not placeholder(namespace) and graph.closed("ServiceAccount"):
+                message = f"there is no ServiceAccount {name} in {namespace}, but in {homes[0]}"
+                path = f"subjects[{index}].namespace"
+                yield warn("RBA110", binding.manifest, message, path, f"namespace: {homes[0]}")
 
 
 def _roleless(graph: Graph, binding: Binding) -> Iterator[Finding]:
     kind, name, namespace = binding.role_kind, binding.role_name, binding.manifest.ref.namespace
     if binding.role is not None or not name or kind not in ("Role", "ClusterRole"):
         return
-    if (kind == "ClusterRole" and built_in(name)) or not graph.closed(f"{kind}.{RBAC}"):
+    if kind == "ClusterRole" and built_in(name):
+        return
+    other, where = ("ClusterRole", "") if kind == "Role" else ("Role", namespace)
+    there = graph.get(Ref(RBAC, other, where, name))
+    if there is not None or (kind == "Role" and built_in(name)):
+        message = f"{name} is a {other}, and the binding asks for a {kind} of that name: it grants nothing"
+        yield warn("RBA109", binding.manifest, message, "roleRef.kind", f"kind: {other}")
+        return
+    if not graph.closed(f"{kind}.{RBAC}"):
         return
     roles = [role.ref for role in graph.kind(f"{kind}.{RBAC}")]
     elsewhere = [ref for ref in roles if kind == "Role" and ref.name == name and ref.namespace and namespace]
     peers = [ref.name for ref in roles if kind == "ClusterRole" or ref.namespace == namespace]
     meant = get_close_matches(name, peers, 1, 0.85)
-    if not (elsewhere or meant or f"{kind}.{RBAC}" in graph.said_closed):
+    beside = kind == "Role" and namespace and peers
+    if not (elsewhere or meant or beside or f"{kind}.{RBAC}" in graph.said_closed):
         return  # it may come with what is installed otherwise
     where = f" in {namespace}" if kind == "Role" else ""
     hint = f"; the one in {elsewhere[0].namespace} does not count here" if elsewhere else ""
@@ -276,11 +290,20 @@ def named_creates(graph: Graph) -> Iterator[Finding]:
     for role in graph.kind(f"Role.{RBAC}", f"ClusterRole.{RBAC}"):
         for index, rule in rules_of(role):
             plain = [name for name in words(rule, "resources") if "/" not in name]
-            if items(rule.get("resourceNames")) and plain and "create" in words(rule, "verbs"):
-                message = f"create on {plain[0]} cannot be bound to names: a plain create is refused"
-                fix = "put create into a rule of its own, without resourceNames"
-                yield warn("RBA111", role, message, f"rules[{index}].resourceNames", fix)
-                break
+            if not items(rule.get("resourceNames")) or not plain:
+                continue
+            path, asked = f"rules[{index}].resourceNames", words(rule, "verbs")
+            for verb in ("create", "deletecollection"):
+                if verb in asked:
+                    message = f"{verb} on {plain[0]} cannot be bound to names: a plain {verb} is refused"
+                    fix = f"put {verb} into a rule of its own, without resourceNames"
+                    yield warn("RBA111", role, message, path, fix)
+                    break
+            else:
+                if "list" in asked and "get" not in asked:
+                    message = f"list of {plain[0]} is granted only to a request that selects one of the names"
+                    fix = "add get, or list without resourceNames"
+                    yield note("RBA111", role, message, path, fix)
 
 
 RULES = (
