@@ -57,6 +57,9 @@ def conform(
     faults: Annotated[
         bool, typer.Option("--faults", help="Seed a fault into the tree for each suite; each must turn it red.")
     ] = False,
+    repeat: Annotated[
+        int, typer.Option("--repeat", metavar="N", min=1, help="Run it so many times, until one run fails.")
+    ] = 1,
     verify: Annotated[
         Path | None, typer.Option("--verify", metavar="DIR", help="Check evidence of an earlier run, offline.")
     ] = None,
@@ -68,6 +71,7 @@ def conform(
     if verify is not None:
         _verified(verify, output)
     from blueprint.conform.run import chosen, prove, run
+    from blueprint.conform.run import repeat as repeated
     from blueprint.conform.tree import rendered
     from blueprint.report import json
 
@@ -75,9 +79,13 @@ def conform(
     suites = chosen(suite or ())
     tree = rendered(path, cluster)
     if on is not On.LOCAL:
-        if faults:
-            raise UsageError(f"faults are seeded into clusters of our own, not --on {on}", hint="leave --on out")
+        if faults or repeat > 1:
+            raise UsageError(f"--faults and --repeat are for clusters of our own, not --on {on}", hint="leave --on out")
         outcome = _elsewhere(tree, suites, on, yes)
+    elif repeat > 1:
+        if faults:
+            raise UsageError("--faults makes a cluster for each fault, once", hint="leave --repeat out")
+        outcome = repeated(tree, suites, repeat, _progress)
     else:
         outcome = (prove if faults else run)(tree, suites, _progress)
     if out is not None:
@@ -149,6 +157,9 @@ def _table(outcome: Outcome, out: Path | None) -> str:
     lines += [f"skipped {name}: {why}" for name, why in outcome.skipped.items()]
     failed = sum(not case.passed for case in outcome.record.cases)
     lines.append(f"{outcome.tree}: {len(outcome.record.cases)} cases, {failed} failed, {outcome.seconds} s")
+    if outcome.repeats:
+        taken = sorted(outcome.repeats)
+        lines.append(f"{len(taken)} runs: {taken[0]} to {taken[-1]} s, {taken[len(taken) // 2]} s in the middle")
     if out is not None:
         lines.append(f"evidence: {out}")
     return "\n".join(lines) + "\n"

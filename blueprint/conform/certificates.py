@@ -77,7 +77,10 @@ _NO_USAGE = dict.fromkeys(
 
 
 def issue(by: Authority, names: Sequence[str] = ()) -> Path:
-    """A server's certificate for 127.0.0.1, localhost and the names, in a folder called after the first of them."""
+    """A certificate for 127.0.0.1, localhost and the names, in a folder called after the first of them.
+
+    It is a client's, too: some programs show each other the same one.
+    """
     from cryptography import x509
     from cryptography.hazmat.primitives import hashes
     from cryptography.hazmat.primitives.asymmetric import rsa
@@ -92,8 +95,8 @@ def issue(by: Authority, names: Sequence[str] = ()) -> Path:
     builder = builder.issuer_name(by.certificate.subject).public_key(key.public_key())
     builder = builder.serial_number(x509.random_serial_number())
     builder = builder.add_extension(x509.SubjectAlternativeName([*called, *addresses]), critical=False)
-    server = [x509.oid.ExtendedKeyUsageOID.SERVER_AUTH]
-    builder = builder.add_extension(x509.ExtendedKeyUsage(server), critical=False)
+    uses = [x509.oid.ExtendedKeyUsageOID.SERVER_AUTH, x509.oid.ExtendedKeyUsageOID.CLIENT_AUTH]
+    builder = builder.add_extension(x509.ExtendedKeyUsage(uses), critical=False)
     certificate = builder.sign(by.key, hashes.SHA256())
     _write(folder / "tls.key", _pem(key))
     _write(folder / "tls.crt", _pem_of(certificate))

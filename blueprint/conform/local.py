@@ -14,7 +14,7 @@ from types import TracebackType
 from typing import Any
 
 from blueprint.conform import modules, programs
-from blueprint.conform.certificates import authority
+from blueprint.conform.certificates import Authority, authority, issue
 from blueprint.conform.client import Client, Target
 from blueprint.conform.component import Component, Ground, answers
 from blueprint.conform.components.core import CORE
@@ -91,7 +91,9 @@ class LocalCluster:
             programs.find(component.program)  # before anything is started
         self.folder = self._given or Path(tempfile.mkdtemp(prefix="blueprint-conform-"))
         users = {component.identity: component.groups for component in (*self._components, *self._later)}
-        self.plane = ControlPlane(self.folder / "plane", flags=self._flags, users=users, seconds=self._seconds)
+        self._authority = authority(self.folder / "certificates")
+        flags = [*self._flags, *_front_proxy(self._authority)]
+        self.plane = ControlPlane(self.folder / "plane", flags=flags, users=users, seconds=self._seconds)
         try:
             self.plane.__enter__()
             self.figures.mark("API server")
@@ -153,7 +155,6 @@ class LocalCluster:
         return self._running[name].hooks
 
     def _start(self) -> None:
-        self._authority = authority(self.folder / "certificates")
         for component in self._components[: len(CORE)]:
             self._run(component)
         rest = self._components[len(CORE) :]
@@ -244,6 +245,19 @@ class LocalCluster:
             if not answer.ok:
                 raise NotReady(f"{hook['kind']} of {component.name} is refused: {answer.message}")
         self.figures.mark(component.name)
+
+
+def _front_proxy(by: Authority) -> list[str]:
+    """Who the API server is for API servers that it passes requests on to, and how it tells them who asks."""
+    own = issue(by, ("front-proxy-client",))
+    return [
+        f"--requestheader-client-ca-file={own / 'ca.crt'}",
+        "--requestheader-username-headers=X-Remote-User",
+        "--requestheader-group-headers=X-Remote-Group",
+        "--requestheader-extra-headers-prefix=X-Remote-Extra-",
+        f"--proxy-client-cert-file={own / 'tls.crt'}",
+        f"--proxy-client-key-file={own / 'tls.key'}",
+    ]
 
 
 def _is_ready(node: Body) -> bool:

@@ -11,17 +11,9 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-import yaml
+import yaml_rs
 
 from blueprint.errors import EnvironmentLacks
-
-
-class _Loader(yaml.CSafeLoader):
-    """Reads `=` and timestamps as strings, as Go does."""
-
-
-for _tag in ("value", "timestamp"):
-    _Loader.add_constructor(f"tag:yaml.org,2002:{_tag}", lambda _, node: node.value)
 
 
 @cache
@@ -70,11 +62,12 @@ def sources() -> tuple[tuple[str, tuple[str, ...]], ...]:
 
 
 def documents(files: Iterable[Path]) -> Iterator[dict[str, Any]]:
-    """Every YAML document of the files that is a map."""
+    """Every YAML document of the files that is a map; none of these files is a list at its top."""
     for file in files:
-        for document in yaml.load_all(file.read_text("utf-8"), _Loader):
-            if isinstance(document, dict):
-                yield document
+        found: Any = yaml_rs.loads(file.read_text("utf-8"), parse_datetime=False)
+        yield from (
+            document for document in (found if isinstance(found, list) else [found]) if isinstance(document, dict)
+        )
 
 
 def crds(

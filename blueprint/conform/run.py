@@ -54,6 +54,7 @@ class Outcome:
     seconds: float = 0.0
     on: str = "local"
     server: str = ""
+    repeats: list[float] = field(default_factory=list)
 
     @property
     def failed(self) -> bool:
@@ -76,6 +77,7 @@ class Outcome:
             "on": self.on,
             "server": self.server,
             "isolated": not self.isolated,
+            "repeats": self.repeats,
             "machine": f"{platform.system()} {platform.machine()}",
             "seconds": self.seconds,
             "start": self.marks,
@@ -146,6 +148,25 @@ def run(tree: Tree, suites: Sequence[Suite], say: Say) -> Outcome:
     for name in {name for suite in ready for name in suite.programs}:
         note_program(outcome, name)
     outcome.seconds = round(time.monotonic() - started, 1)
+    return outcome
+
+
+def repeat(tree: Tree, suites: Sequence[Suite], times: int, say: Say) -> Outcome:
+    """Run the suites so many times, each on fresh clusters; the outcome is the first that failed, or the last one.
+
+    Its `repeats` are the seconds of each run.
+    """
+    seconds: list[float] = []
+    for number in range(1, times + 1):
+        outcome = run(tree, suites, _silent)
+        seconds.append(outcome.seconds)
+        say(f"run {number} of {times}: {'FAILED' if outcome.failed else 'passed'} in {outcome.seconds} s")
+        for case in outcome.record.cases:
+            if not case.passed:
+                say(line(case))
+        if outcome.failed or number == times:
+            break
+    outcome.repeats = seconds
     return outcome
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from blueprint.conform.run import Outcome, chosen, line, run
+from blueprint.conform.run import Outcome, chosen, line, repeat, run
 from blueprint.conform.stage import (
     Case,
     Record,
@@ -127,3 +127,20 @@ def test_the_verb_checks_evidence(tmp_path):
     changed = verb("--verify", tmp_path, "-o", "json")
     assert changed.returncode == 1
     assert [finding["code"] for finding in json.loads(changed.stdout)["findings"]] == ["CNF101"]
+
+
+def test_repeating_ends_with_the_first_failure(monkeypatch):
+    runs = []
+
+    def once(tree, suites, say):
+        runs.append(1)
+        return Outcome("prod", "", Record([Case("order", "x", passed=len(runs) < 3)]), seconds=float(len(runs)))
+
+    monkeypatch.setattr("blueprint.conform.run.run", once)
+    heard = []
+    outcome = repeat(None, [], 5, heard.append)
+    assert outcome.repeats == [1.0, 2.0, 3.0]
+    assert outcome.failed
+    assert heard[-1] == "FAIL order: x [0.0 s] "
+    runs.clear()
+    assert repeat(None, [], 2, heard.append).repeats == [1.0, 2.0]

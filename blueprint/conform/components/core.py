@@ -12,6 +12,8 @@ from blueprint.conform.component import Component, Ground
 
 #: KWOK's heartbeat may be late on a busy machine, and a node that flaps takes its pods' readiness along.
 _GRACE = "--node-monitor-grace-period=24h"
+#: Fifteen seconds by default: a suite that looks at autoscaling waits for several of them.
+_SCALING = "--horizontal-pod-autoscaler-sync-period=1s"
 
 
 def _common(ground: Ground) -> list[str]:
@@ -37,6 +39,7 @@ MANAGER = Component(
         f"--service-account-private-key-file={g.plane.account_key}",
         "--use-service-account-credentials=true",
         _GRACE,
+        _SCALING,
     ],
 )
 

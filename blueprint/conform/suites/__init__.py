@@ -5,7 +5,7 @@ policies, which takes webhooks away, is the last on the cluster. Argo CD syncs o
 from __future__ import annotations
 
 from blueprint.conform.stage import Suite
-from blueprint.conform.suites import access, argocd, canary, devices, drift, kueue, order, policies, rules
+from blueprint.conform.suites import access, argocd, canary, devices, drift, kueue, order, policies, rules, scaling
 
 ALL: tuple[Suite, ...] = (
     order.SUITE,
@@ -14,6 +14,7 @@ ALL: tuple[Suite, ...] = (
     devices.SUITE,
     kueue.SUITE,
     canary.SUITE,
+    scaling.SUITE,
     policies.SUITE,
     rules.SUITE,
     argocd.SUITE,
