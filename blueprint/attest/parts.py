@@ -1,4 +1,4 @@
-"""Signatures of parts of a tree: what a branch holds that some of the clusters follow, files and lock, signed by itself.
+"""Signatures of parts of a tree: what a branch holds that some of the clusters follow, its files and its lock.
 
 Beside the tree as a whole lie `render.<clusters>.sigstore.json` and its provenance. Where the part stands alone, they
 have the names of the whole.

@@ -13,11 +13,13 @@ from typing import Final
 
 from blueprint.attest.bundle import Proof, Prover, claimed
 from blueprint.attest.filelist import SUFFIX, Listing, Row
+from blueprint.attest.partial import parts
 from blueprint.attest.reach import reached
 from blueprint.attest.refusal import Refused
 from blueprint.attest.sign import PROVENANCE_BUNDLE, RENDER_BUNDLE
 from blueprint.attest.statement import CREDENTIAL, Rendered, read_provenance, read_rendered
 from blueprint.finding import Finding
+from blueprint.tree import lock as locks
 from blueprint.tree.scan import SIGNATURES
 
 _SKEW: Final = timedelta(minutes=5)
@@ -68,7 +70,9 @@ def verify(listing: Listing, prover: Prover, demands: Demands | None = None) -> 
         _in_order(rendered, demands)
     except Refused as refused:
         return Verdict((refused.finding(place),))
-    findings = [*differences(rendered.files, listing), *_foreign(listing, rendered.made), *reached(listing)]
+    found, judged = parts(listing, prover, rendered, proofs[0])
+    foreign = _foreign(listing, rendered.made, judged)
+    findings = [*differences(rendered.files, listing), *found, *foreign, *reached(listing)]
     return Verdict(tuple(findings), rendered, proofs[0])
 
 
@@ -110,6 +114,28 @@ def differences(signed: Sequence[Row], listing: Listing) -> Iterator[Finding]:
             yield listing.finding("SIG204", path, f"has mode {here.mode}, signed {row.mode}")
 
 
+def unlike(rendered: Rendered, again: Listing, listing: Listing) -> Iterator[Finding]:
+    """SIG209: every way in which specs, rendered `again`, do not give what was signed.
+
+    `.gitattributes` at the top is signed and rendered by nobody: it keeps line ends as they are.
+    """
+    lock, _ = locks.parse(again.objects.get(locks.NAME, b"{}"), again.where)
+    for cluster, made in sorted(rendered.made.items()):
+        part = lock.clusters.get(cluster)
+        if part is not None and part.made.blueprint != made.blueprint:
+            words = f"{cluster} was rendered by blueprint {made.blueprint}, and this is {part.made.blueprint}"
+            yield listing.finding("SIG209", "", words, fix="verify with the version that rendered it")
+    signed = {row.path: row for row in rendered.files if row.path != ".gitattributes"}
+    given = {row.path: row for row in again.rows}
+    for path in sorted(signed.keys() | given.keys()):
+        if path not in given:
+            yield listing.finding("SIG209", path, "was signed, and these specs do not give it")
+        elif path not in signed:
+            yield listing.finding("SIG209", path, "is what these specs give, and was not signed")
+        elif signed[path] != given[path]:
+            yield listing.finding("SIG209", path, "is not what these specs give")
+
+
 def _bundle(listing: Listing, name: str) -> bytes:
     try:
         return listing.bundles[name]
@@ -133,9 +159,9 @@ def credential_bundle(cluster: str) -> str:
     return f"credential-{cluster}{SUFFIX}"
 
 
-def _foreign(listing: Listing, clusters: Collection[str]) -> Iterator[Finding]:
+def _foreign(listing: Listing, clusters: Collection[str], judged: Collection[str]) -> Iterator[Finding]:
     """Bundles that nobody here judges. Credentials have their own verb: here they only must be what they are called."""
-    known = {RENDER_BUNDLE, PROVENANCE_BUNDLE}
+    known = {RENDER_BUNDLE, PROVENANCE_BUNDLE, *judged}
     credentials = {credential_bundle(cluster) for cluster in clusters}
     for name in sorted(listing.bundles.keys() - known):
         path = f"{SIGNATURES}/{name}"

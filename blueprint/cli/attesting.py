@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
@@ -65,6 +65,14 @@ def sign(
             help="Number of this signature [default: one more than the last].",
         ),
     ] = None,
+    branches: Annotated[
+        Path | None,
+        typer.Option(
+            "--branches",
+            metavar="PLATFORM",
+            help="Sign also what each branch of this platform's Delivery will hold, so that it can be verified there.",
+        ),
+    ] = None,
     trust_config: Config_ = None,
     identity_token: Token_ = None,
     browser: Annotated[bool, typer.Option("--browser", help="Get a token through a browser.")] = False,
@@ -92,6 +100,8 @@ def sign(
                 config = read_config(trust_config)
                 signer = signing.Keyless(config, signing.identity_token(config, identity_token, browser=browser))
             bundles = signing.sign(rendered, signer)
+            for clusters in _parts(branches, rendered.made):
+                bundles |= signing.sign(signing.part(found, rendered, clusters), signer, clusters)
             proof = signer.prover.prove(bundles[signing.RENDER_BUNDLE])
             written = signing.write(tree, bundles)
             document = _proven(proof, rendered.digest, rendered.sequence, len(rendered.files))
@@ -99,6 +109,17 @@ def sign(
         except Refused as refused:
             findings = [refused.finding(found.where)]
     tell(output, findings, started, ("proven", document), partial(_lines, "signed"))
+
+
+def _parts(platform: Path | None, held: Collection[str]) -> list[tuple[str, ...]]:
+    """The clusters of each branch that does not get the whole tree."""
+    if platform is None:
+        return []
+    from blueprint.deliver.stages import route
+    from blueprint.spec.load import load
+
+    way = route(load(platform).platform)
+    return [clusters for clusters in way.by_branch(tuple(way.branches)).values() if set(clusters) != set(held)]
 
 
 @app.command()
@@ -128,7 +149,7 @@ def verify(
     from blueprint.attest.ledger import Ledger
     from blueprint.attest.refusal import Refused
     from blueprint.attest.sign import PROVENANCE_BUNDLE, RENDER_BUNDLE
-    from blueprint.attest.verify import Demands, differences
+    from blueprint.attest.verify import Demands, unlike
     from blueprint.attest.verify import verify as judge
 
     started = time.monotonic()
@@ -144,9 +165,7 @@ def verify(
         rendered = verdict.rendered
         document = _proven(verdict.proof, rendered.digest, rendered.sequence, len(rendered.files))
         if rerender and verdict.holds:
-            findings += [
-                Finding("SIG209", f.message, f.source, fix="") for f in differences(rendered.files, _again(rerender))
-            ]
+            findings += unlike(rendered, _again(rerender), found)
         if cosign and verdict.holds:
             try:
                 second.agree(found, allowed, trusted_root, key[0] if key else None)

@@ -11,13 +11,13 @@ from enum import StrEnum
 
 from blueprint.deliver import message as words
 from blueprint.deliver.git import GitFailed
-from blueprint.deliver.release import REFERENCES, Release
+from blueprint.deliver.release import REFERENCES, SIGNED, Release
 from blueprint.deliver.remote import Pushed, Remote
 from blueprint.deliver.specs import Age, Specs
 from blueprint.errors import EnvironmentLacks
 from blueprint.finding import Finding
 from blueprint.tree import Plan, plan
-from blueprint.tree.lock import NAME, dump
+from blueprint.tree.lock import NAME, parse
 
 ATTEMPTS = 6
 """How often a push is tried while others move the branch."""
@@ -188,9 +188,8 @@ def planned_on(remote: Remote, order: Order, tip: str) -> Plan:
 
 def _new_proofs(remote: Remote, order: Order, tip: str, planned: Plan) -> dict[str, bytes]:
     """Signatures that come along: only when the branch then holds exactly the tree that they are about."""
-    if planned.lock != dump(order.release.lock):
-        return {}
-    wanted = {f"{order.path}/{path}": data for path, data in order.release.signatures.items()}
+    lock, _ = parse(planned.lock)
+    wanted = {f"{order.path}/{path}": data for path, data in order.release.proofs(lock).items()}
     return {path: data for path, data in wanted.items() if not tip or remote.read(tip, path) != data}
 
 
@@ -210,13 +209,28 @@ def _last_delivery(remote: Remote, tip: str, order: Order) -> dict[str, str]:
 
 
 def keep(remote: Remote, release: Release) -> None:
-    """Let the remote keep a release by its name. One name is one content, so whoever comes first is right."""
+    """Let the remote keep a release by its name. One name is one content, so whoever comes first is right.
+
+    Its signatures lie beside it: of those the last ones count.
+    """
+    _keep_signatures(remote, release)
     name = f"{REFERENCES}{release.name}"
     if name in remote.references(name):
         return
     verdict, why = remote.push({name: remote.graft("", release.contents())})[name]
     if verdict is not Pushed.DONE and name not in remote.references(name):
         raise EnvironmentLacks(f"the remote does not keep releases: {why}", where=remote.shown)
+
+
+def _keep_signatures(remote: Remote, release: Release) -> None:
+    if not release.signatures:
+        return
+    name, tree = f"{SIGNED}{release.name}", remote.graft("", release.signatures)
+    old = remote.references(name).get(name, "")
+    if old != tree:
+        verdict, why = remote.push({name: tree}, replace={name: old})[name]
+        if verdict is Pushed.REFUSED:
+            raise EnvironmentLacks(f"the remote does not keep signatures: {why}", where=remote.shown)
 
 
 def _propose(remote: Remote, order: Order, outcome: Outcome) -> Outcome:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 
 from blueprint.deliver.message import trailers
-from blueprint.deliver.release import REFERENCES, Release, name_of, part_at, read_tree
+from blueprint.deliver.release import REFERENCES, SIGNED, Release, name_of, part_at, read_tree
 from blueprint.deliver.remote import Remote
 from blueprint.errors import UsageError
 from blueprint.tree import Part
@@ -86,7 +87,14 @@ def kept(remote: Remote, name: str) -> Release:
     release = read_tree(remote.unpack(remote.fetch(reference)))
     if f"{REFERENCES}{release.name}" != reference:
         raise UsageError(f"the remote keeps another release under the name {name[:12]}", where=remote.shown)
-    return release
+    return replace(release, signatures=_signatures(remote, release.name), signed=release.lock)
+
+
+def _signatures(remote: Remote, name: str) -> dict[str, bytes]:
+    """What signs a release, as far as the remote keeps it: files of `.attestations/`."""
+    tree = remote.fetch(f"{SIGNED}{name}")
+    root = remote.unpack(tree) if tree else remote.folder / "empty"
+    return {p.relative_to(root).as_posix(): p.read_bytes() for p in sorted(root.rglob("*")) if p.is_file()}
 
 
 def source_of_rollback(remote: Remote, cluster: str, branch: str, path: str) -> tuple[Release, str]:

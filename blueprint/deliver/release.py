@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path
 
+from blueprint.attest.parts import alone
 from blueprint.errors import UsageError
 from blueprint.tree import Lock, Made, Part, verify
 from blueprint.tree.lock import NAME, digest, dump, parse
@@ -15,18 +16,22 @@ from blueprint.tree.scan import SIGNATURES
 
 REFERENCES = "refs/blueprint/releases/"
 """Where a remote keeps releases: outside of branches and tags, so that no clone fetches them unasked."""
+SIGNED = "refs/blueprint/signatures/"
+"""Where it keeps the signatures of releases: a release has one content, and can be signed again."""
 
 
 @dataclass(frozen=True, slots=True)
 class Release:
     """Rendered files by path below the root of the tree, and their lock. All clusters were made from the same input.
 
-    `signatures` are files of `.attestations/`; they are about the whole, so a part of a release has none.
+    `signatures` are files of `.attestations/`, and `signed` is the lock of the whole that they are about, of which this
+    may be a part.
     """
 
     files: Mapping[str, bytes]
     lock: Lock
     signatures: Mapping[str, bytes] = field(default_factory=dict)
+    signed: Lock = field(default_factory=Lock)
 
     @property
     def made(self) -> Made:
@@ -44,7 +49,19 @@ class Release:
             return self
         parts = {name: part for name, part in self.lock.clusters.items() if name in clusters}
         files = {path: self.files[path] for part in parts.values() for path in part.files}
-        return Release(files, Lock(parts))
+        return Release(files, Lock(parts), self.signatures, self.signed)
+
+    def proofs(self, lock: Lock) -> dict[str, bytes]:
+        """The signatures that hold for a tree with this lock, as they lie in it: those of the whole, or of a part.
+
+        Nothing where the tree is neither, or nobody signed it.
+        """
+        if lock.clusters == self.signed.clusters:
+            return dict(self.signatures)
+        if any(self.signed.clusters.get(name) != part for name, part in lock.clusters.items()):
+            return {}
+        names = {path.removeprefix(f"{SIGNATURES}/"): data for path, data in self.signatures.items()}
+        return {f"{SIGNATURES}/{name}": data for name, data in alone(names, lock.clusters).items()}
 
     def contents(self) -> dict[str, bytes]:
         """All its files, the lock among them."""
@@ -55,10 +72,13 @@ def merged(parts: Iterable[Release]) -> Release:
     """Parts of one release, put together."""
     files: dict[str, bytes] = {}
     clusters: dict[str, Part] = {}
+    signatures: Mapping[str, bytes] = {}
+    signed = Lock()
     for part in parts:
         files |= part.files
         clusters |= part.lock.clusters
-    return Release(files, Lock(clusters))
+        signatures, signed = (part.signatures, part.signed) if part.signatures else (signatures, signed)
+    return Release(files, Lock(clusters), signatures, signed)
 
 
 def name_of(made: Made) -> str:
@@ -81,7 +101,7 @@ def read_tree(root: Path, clusters: Collection[str] | None = None) -> Release:
     lock, findings = parse(path.read_bytes(), str(path))
     if findings:
         raise UsageError(findings[0].message, where=str(path))
-    release = _read(root, lock if clusters is None else _some(lock, clusters, root))
+    release = _read(root, lock if clusters is None else _some(lock, clusters, root), lock)
     if len({name_of(part.made) for part in release.lock.clusters.values()}) > 1:
         raise UsageError("its clusters were rendered from different specs", where=str(root), hint="render all of them")
     return release
@@ -93,7 +113,7 @@ def _some(lock: Lock, clusters: Collection[str], root: Path) -> Lock:
     return Lock({name: lock.clusters[name] for name in clusters})
 
 
-def _read(root: Path, lock: Lock) -> Release:
+def _read(root: Path, lock: Lock, whole: Lock) -> Release:
     if not lock.clusters:
         raise UsageError("the tree holds no cluster", where=str(root))
     files: dict[str, bytes] = {}
@@ -107,7 +127,7 @@ def _read(root: Path, lock: Lock) -> Release:
     signed = root / SIGNATURES
     found = sorted(signed.rglob("*")) if signed.is_dir() and not signed.is_symlink() else []
     proofs = [place for place in found if place.is_file() and not place.is_symlink()]
-    return Release(files, lock, {place.relative_to(root).as_posix(): place.read_bytes() for place in proofs})
+    return Release(files, lock, {place.relative_to(root).as_posix(): place.read_bytes() for place in proofs}, whole)
 
 
 def part_at(data: bytes, cluster: str) -> Part | None:
