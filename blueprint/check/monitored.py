@@ -123,6 +123,7 @@ class _Index:
         to[namespace, "", ""].append(what)
         for key, value in labels.items():
             to[namespace, key, value].append(what)
+            to["*", key, value].append(what)
 
 
 def _namespaces(graph: Graph, monitor: Monitor) -> Collection[str]:
@@ -141,6 +142,22 @@ def services_of(graph: Graph, monitor: Monitor) -> list[Manifest]:
     index, key = graph.derived(_Index), _first(mapping(monitor.spec.get("selector")).get("matchLabels"))
     some = (each for namespace in _namespaces(graph, monitor) for each in index.services.get((namespace, *key), ()))
     return [each for each in some if monitor.takes(labels_of(each.body))]
+
+
+def elsewhere(graph: Graph, monitor: Monitor) -> list[str]:
+    """Other namespaces with Services, or pods, that it would select there; none where not all namespaces are known."""
+    own, key = monitor.manifest.ref.namespace, _first(mapping(monitor.spec.get("selector")).get("matchLabels"))
+    if not own or key == ("", ""):
+        return []
+    index = graph.derived(_Index)
+    if monitor.of_pods:
+        found = {
+            m.ref.namespace for m, pod in index.pods.get(("*", *key), ()) if monitor.takes(template_labels(m, pod))
+        }
+    else:
+        services = index.services.get(("*", *key), ())
+        found = {each.ref.namespace for each in services if monitor.takes(labels_of(each.body))}
+    return [] if "" in found else sorted(found - {own})
 
 
 def pods_of_service(graph: Graph, service: Manifest) -> Iterator[Pods]:

@@ -25,6 +25,7 @@ from blueprint.check.rules import (
     claims,
     collectors,
     drift,
+    endings,
     gatekeeper,
     hooks,
     images,
@@ -140,6 +141,7 @@ _FAMILIES = (
     job_webhooks,
     misspelt,
     times,
+    endings,
 )
 
 RULES: tuple[Rule, ...] = tuple(rule for family in _FAMILIES for rule in family.RULES)

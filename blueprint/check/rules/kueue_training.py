@@ -12,6 +12,7 @@ from collections.abc import Iterator
 
 from blueprint.admission.podsets import PREFIX
 from blueprint.check.graph import Graph, annotations_of, kind_of
+from blueprint.check.hooks import sleeps
 from blueprint.check.kueue import BATCH, Judged, kueue
 from blueprint.check.pods import containers
 from blueprint.check.rules.say import note, say, warn
@@ -143,7 +144,7 @@ def short_grace(graph: Graph) -> Iterator[Finding]:
             grace = number(podset.spec.get("terminationGracePeriodSeconds"), _GRACE) or 0
             for place, container in containers(podset.spec):
                 hook = mapping(mapping(container.get("lifecycle")).get("preStop"))
-                seconds = _sleep(hook)
+                seconds = sleeps(hook)
                 if seconds is not None and seconds >= grace:
                     message = (
                         f"{podset.name} {place}: preStop takes {seconds} s and the pod gets {grace} s to end: what "
@@ -151,15 +152,6 @@ def short_grace(graph: Graph) -> Iterator[Finding]:
                     )
                     fix = f"terminationGracePeriodSeconds above {seconds}"
                     yield warn("KQ218", judged.manifest, message, "spec", fix)
-
-
-def _sleep(hook: Body) -> int | None:
-    written = number(mapping(hook.get("sleep")).get("seconds"))
-    if written is not None:
-        return written
-    words = " ".join(texts(mapping(hook.get("exec")).get("command")))
-    found = [int(each) for each in re.findall(r"\bsleep (\d+)\b", words)]
-    return sum(found) if found else None
 
 
 RULES = (elastic, lost_checkpoints, shared_claims, short_grace)

@@ -17,6 +17,7 @@ from blueprint.check.monitored import (
     Endpoint,
     Monitor,
     duration,
+    elsewhere,
     monitors,
     pods_in,
     pods_of,
@@ -42,7 +43,14 @@ def without_services(graph: Graph) -> Iterator[Finding]:
         here = [each for each in graph.kind("Service") if monitor.covers(each.ref.namespace)]
         if not monitor.manifest.ref.namespace:  # which of the others without a namespace are its own, folders tell
             here = [each for each in here if folder(each) == folder(monitor.manifest)]
-        if not here or not graph.closed("Service"):
+        if not graph.closed("Service"):
+            continue
+        if _own_kind(monitor) and (others := elsewhere(graph, monitor)):
+            message = f"Services with these labels are in {others[0]}, and it looks into its own namespace only"
+            fix = f"namespaceSelector: {{matchNames: [{', '.join(others[:3])}]}}"
+            yield say("MON101", monitor.manifest, message, "spec.namespaceSelector", fix)
+            continue
+        if not here:
             continue
         by_selector = [each for each in here if selects(monitor.spec.get("selector"), _selector(each))]
         if by_selector:
@@ -70,7 +78,11 @@ def without_pods(graph: Graph) -> Iterator[Finding]:
         if not monitor.of_pods or not monitor.known or not _own_kind(monitor) or any(pods_of(graph, monitor)):
             continue
         namespace = monitor.manifest.ref.namespace
-        if namespace and pods_in(graph, namespace):
+        if namespace and (others := elsewhere(graph, monitor)):
+            message = f"pods with these labels are in {others[0]}, and it looks into its own namespace only"
+            fix = f"namespaceSelector: {{matchNames: [{', '.join(others[:3])}]}}"
+            yield say("MON102", monitor.manifest, message, "spec.namespaceSelector", fix)
+        elif namespace and pods_in(graph, namespace):
             message = "it selects no pod of its namespace: there is no target"
             yield say("MON102", monitor.manifest, message, "spec.selector", "compare with labels of the pod templates")
 

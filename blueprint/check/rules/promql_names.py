@@ -11,6 +11,7 @@ from collections.abc import Collection, Iterator, Mapping
 
 from blueprint import promql
 from blueprint.catalog.facts import family_of, platform_metric
+from blueprint.catalog.metrics import slip
 from blueprint.catalog.series import NATIVE, SCRAPED, VLLM, absent, label_name, series
 from blueprint.check.engines import engines
 from blueprint.check.graph import Graph
@@ -92,13 +93,19 @@ def _has_fallback(tree: promql.Node, metric: str) -> bool:
 
 def unknown_in_family(graph: Graph) -> Iterator[Finding]:
     """PQL204: a name that looks like a component's metric and is none of them."""
+    recorded = {written.name for written in queries(graph) if written.role == "record"}
     for written in queries(graph):
         for each, _ in written.selects:
             family = family_of(each.metric)
-            if family is None or not family.complete or series(each.metric) or platform_metric(each.metric):
+            if family is None or series(each.metric) or platform_metric(each.metric) or each.metric in recorded:
                 continue
-            message = f"{family.name} has no metric {each.metric}"
-            yield fault("PQL204", written, message, f"see {family.source}", Severity.WARNING)
+            near = slip(each.metric)
+            if family.complete or near:
+                message = f"{family.name} has no metric {each.metric}"
+                if not family.complete:
+                    message = f"{each.metric} is not known, and differs from {near} by one slip of the pen"
+                fix = f"did you mean {near}?" if near else f"see {family.source}"
+                yield fault("PQL204", written, message, fix, Severity.WARNING)
 
 
 def unknown_labels(graph: Graph) -> Iterator[Finding]:
