@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help setup render test unit lint types imports golden schemas pack docs pictures tools tools-engines tools-live tools-bench bench conform lock clean
+.PHONY: help setup render test unit lint types imports golden schemas pack docs pictures tools tools-engines tools-live tools-bench bench conform conform-faults lock clean
 
 help: ## Show this help
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -70,6 +70,11 @@ tools-bench: ## Build the programs that benchmarks compare with (needs Go)
 
 conform: $(READY) tools-live ## Prove the reference platform on real controllers; evidence in build/conform
 	@$(BIN)/blueprint conform --out build/conform
+	@BLUEPRINT_EVIDENCE=build/conform $(BIN)/python -m pytest -q tests/conformance/test_suites.py
+
+conform-faults: $(READY) tools-live ## Seed a fault for each suite of conform; each must be noticed; evidence in build/faults
+	@$(BIN)/blueprint conform --faults --out build/faults
+	@BLUEPRINT_EVIDENCE=build/faults $(BIN)/python -m pytest -q tests/conformance/test_suites.py
 
 bench: $(READY) tools-bench ## Measure against the peers and write BENCHMARKS.md
 	@$(BIN)/python -m bench

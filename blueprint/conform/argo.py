@@ -15,6 +15,7 @@ Body = dict[str, Any]
 
 REFRESH = "argocd.argoproj.io/refresh"
 _API = "argoproj.io/v1alpha1"
+_ASKED = "asked"
 _ENDED = ("Succeeded", "Failed", "Error")
 
 
@@ -76,23 +77,32 @@ class Argo:
         accepted(self.stage.client.patch(_target(name), note), f"a refresh of {name}")
         return self.until(name, _compared, f"{name} to be compared again")
 
-    def sync(self, name: str, *, ends: bool = True) -> Body:
-        """Sync it by hand, as its own options say; returns it once the operation has ended (`ends`), or has begun."""
+    def begin(self, name: str) -> str:
+        """Ask for a sync, as its own options say; returns what tells this one from others."""
         token = uuid.uuid4().hex
         policy = self.get(name)["spec"].get("syncPolicy") or {}
         operation = {
             "initiatedBy": {"username": "conform"},
-            "info": [{"name": "token", "value": token}],
+            "info": [{"name": _ASKED, "value": token}],
             "sync": {"revision": BRANCH, "syncOptions": policy.get("syncOptions") or []},
         }
         accepted(self.stage.client.patch(_target(name), {"operation": operation}), f"a sync of {name}")
+        return token
+
+    def ended(self, name: str, token: str) -> Body:
+        """Wait until a sync that was asked for has ended; returns the Application then."""
 
         def done(body: Body) -> bool:
             state = body.get("status", {}).get("operationState") or {}
-            mine = (state.get("operation") or {}).get("info") == operation["info"]
-            return mine and (not ends or (state["phase"] in _ENDED and "operation" not in body))
+            asked = (state.get("operation") or {}).get("info") or []
+            mine = {"name": _ASKED, "value": token} in asked
+            return mine and state["phase"] in _ENDED and "operation" not in body
 
         return self.until(name, done, f"the sync of {name}")
+
+    def sync(self, name: str) -> Body:
+        """Sync it by hand; returns it once that has ended."""
+        return self.ended(name, self.begin(name))
 
     def apply(self, name: str, path: str, namespace: str, *, plugin: str = "") -> None:
         """An Application of a folder of the repository that nobody but this suite knows; it is synced by hand."""

@@ -6,6 +6,7 @@ import copy
 from collections.abc import Iterator
 from typing import Any
 
+from blueprint.catalog.gating import stalls
 from blueprint.conform.argo import Argo, healthy, said, synced
 from blueprint.conform.client import Target
 from blueprint.conform.components.argocd import CONTROLLER, REDIS, REPOSITORY, base
@@ -26,6 +27,7 @@ Body = dict[str, Any]
 
 _STRETCH = 4
 """Times the patience of a stage: an Application waits for those of earlier waves, and for the delay between waves."""
+_UNWORKED = frozenset({"LeaderWorkerSet", "TrainJob"})
 _HANGS = 8.0
 """Seconds after which a sync that cannot go on counts as hanging; the same one, put right, ends in three."""
 
@@ -71,7 +73,11 @@ def _start(stage: Stage, tree: Bootstrap) -> None:
 def _syncs(stage: Stage, argo: Argo, tree: Bootstrap) -> None:
     for child in tree.children:
         name = child["metadata"]["name"]
-        if _automated(child):
+        held = _unworked(stage, child)
+        if _automated(child) and held:
+            with stage.case(f"{name} becomes Synced") as case:
+                case.said = f"{said(argo.until(name, _written_down, f'{name} to be Synced'))}; nobody works on {held}"
+        elif _automated(child):
             with stage.case(f"{name} becomes Synced and Healthy") as case:
                 case.said = said(argo.until(name, healthy, f"{name} to be Synced and Healthy"))
     with stage.case("no Application is made before all of an earlier wave are healthy") as case:
@@ -85,6 +91,16 @@ def _syncs(stage: Stage, argo: Argo, tree: Bootstrap) -> None:
             if made < done:
                 raise WrongAnswerError(f"wave {later} began at {made}, wave {earlier} was done at {done}")
         case.said = f"{len(waves)} waves"
+
+
+def _unworked(stage: Stage, child: Body) -> str:
+    """Kinds in an Application that wait for a controller which does not run here, and is not played either."""
+    manifests = stage.tree.applications[child["spec"]["source"]["path"].rpartition("/")[2]]
+    return ", ".join(sorted({manifest.kind for manifest in manifests if stalls(manifest)} & _UNWORKED))
+
+
+def _written_down(application: Body) -> bool:
+    return synced(application) and application["status"]["health"]["status"] in ("Healthy", "Progressing", "Suspended")
 
 
 def _first_sync(application: Body) -> str:
@@ -117,10 +133,11 @@ def _again(stage: Stage, argo: Argo, tree: Bootstrap) -> None:
     with stage.case("a second sync of everything changes nothing") as case:
         manifests = list(stage.tree.manifests)
         before = [_written(stage, manifest) for manifest in manifests]
-        for child in tree.children:
-            after = argo.sync(child["metadata"]["name"])
+        begun = {child["metadata"]["name"]: argo.begin(child["metadata"]["name"]) for child in tree.children}
+        for name, token in begun.items():
+            after = argo.ended(name, token)
             if after["status"]["operationState"]["phase"] != "Succeeded":
-                raise WrongAnswerError(f"{child['metadata']['name']}: {said(after)}")
+                raise WrongAnswerError(f"{name}: {said(after)}")
         for manifest, then in zip(manifests, before, strict=True):
             if (now := _written(stage, manifest)) != then:
                 raise WrongAnswerError(f"{manifest.ref}: {then} becomes {now}")
@@ -268,7 +285,7 @@ def _hangs(stage: Stage, argo: Argo) -> None:
     """The rule's own examples, and a field that no server takes: Argo CD stops where `check` says it will."""
     with stage.case("a wave that waits for its own successor hangs where check says", negative=True) as case:
         _example(stage, argo, "bad", "wrong-wave")
-        argo.sync("wrong-wave", ends=False)
+        argo.begin("wrong-wave")
         waits = argo.until("wrong-wave", _waits, "the sync to wait for the claim")
         later = Target("apps/v1", "Deployment", "wrong-wave", "server")
         try:
