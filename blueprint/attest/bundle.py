@@ -83,7 +83,8 @@ class ByIdentity:
 
         self._root, self._identities = root, identities
         # The library takes the log's name in a bundle for a hint, and tries every key (trust.py `Keyring.verify`).
-        self._logs = {sha256(log.public_key.raw_bytes or b"").hexdigest() for log in root._inner.tlogs}
+        self.logs = {sha256(log.public_key.raw_bytes or b"").hexdigest(): log.base_url for log in root._inner.tlogs}
+        """Hexadecimal name of each log that is trusted → its address."""
         self._verifier = Verifier(trusted_root=root)
 
     def prove(self, data: bytes) -> Proof:
@@ -109,7 +110,7 @@ class ByIdentity:
         except (Error, ValueError, TypeError, AttributeError, KeyError) as error:
             raise Refused("SIG103", f"the signature does not hold: {said(error)}") from None
         logged = _logged(bundle)
-        if logged.log not in self._logs:
+        if logged.log not in self.logs:
             raise Refused("SIG103", "the entry claims to be of a log that is not in the trusted root")
         return Proof(
             payload,

@@ -8,8 +8,9 @@ A ledger is a folder, best in a repository of its own::
 
 A bundle's inclusion proof ties its entry to one checkpoint. Two checkpoints of one size with different roots are a fork
 at once. Between sizes the entries that we hold are the witnesses: each proof that reaches into the common part of two
-trees is recomputed. Where a log offers consistency proofs (a file `consistency/<log>/<old>-<new>.json` with a list of
-hexadecimal hashes, fetched by whoever may reach it), they are held to both roots.
+trees is recomputed. That shows most forks and not all, for two proofs may have nothing in common: only the log can
+prove that it did nothing but grow. Its proofs, where it was asked (`growth`, or whoever may reach it), are kept as
+`consistency/<log>/<old>-<new>.json`, a list of hexadecimal hashes, and held to both roots.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ import os
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from hashlib import sha256
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, Final
 
@@ -27,7 +29,7 @@ import orjson
 
 from blueprint.attest.bundle import Proof
 from blueprint.attest.filelist import SUFFIX
-from blueprint.attest.merkle import is_beginning, root_from
+from blueprint.attest.merkle import is_beginning, node, root_from
 from blueprint.errors import UsageError
 from blueprint.finding import Finding, Source
 
@@ -46,6 +48,8 @@ class Entry:
     path: tuple[str, ...]
     bundle: str
     """SHA-256 of the bundle."""
+    shard: str = ""
+    """The id of the tree that a log of the first generation names in its checkpoint; "" for one of the second."""
 
 
 @dataclass(slots=True)
@@ -56,6 +60,7 @@ class Ledger:
     highest: dict[str, tuple[int, str]] = field(default_factory=dict)
     entries: list[Entry] = field(default_factory=list)
     _taken: list[tuple[bytes, Proof]] = field(default_factory=list)
+    _proofs: dict[tuple[str, int, int], list[bytes]] = field(default_factory=dict)
 
     @classmethod
     def open(cls, root: Path) -> Ledger:
@@ -83,6 +88,21 @@ class Ledger:
             self.entries.sort(key=lambda entry: (entry.log, entry.size, entry.index))
         self._taken.append((data, proof))
 
+    def gaps(self) -> list[tuple[Entry, Entry]]:
+        """Neighbouring sizes of each log between which nothing proves yet that it only grew."""
+        found = []
+        for log in sorted({entry.log for entry in self.entries}):
+            sizes = {entry.size: entry for entry in self.entries if entry.log == log}
+            for old, new in pairwise(sorted(sizes)):
+                kept = (self.root / _proof_of(log, old, new)).exists() or (log, old, new) in self._proofs
+                if not kept:
+                    found.append((sizes[old], sizes[new]))
+        return found
+
+    def learn(self, old: Entry, new: Entry, path: list[bytes]) -> None:
+        """Add what a log answered; it is judged by `findings`, and nothing is written before `save`."""
+        self._proofs[old.log, old.size, new.size] = path
+
     def save(self, stream: str, sequence: int, digest: str) -> None:
         """Keep what was taken, and the sequence of the tree that it was about."""
         for data, proof in self._taken:
@@ -90,6 +110,8 @@ class Ledger:
             if proof.logged and proof.logged.checkpoint:
                 place = self.root / "checkpoints" / proof.logged.log / f"{proof.logged.size}.txt"
                 _put(place, proof.logged.checkpoint.encode())
+        for (log, old, new), path in self._proofs.items():
+            _put(self.root / _proof_of(log, old, new), orjson.dumps([step.hex() for step in path]))
         if sequence > self.seen(stream)[0]:
             self.highest[stream] = (sequence, digest)
             rows = {"highest": {name: list(row) for name, row in sorted(self.highest.items())}}
@@ -132,7 +154,14 @@ class Ledger:
                     break
 
     def _inconsistent(self) -> Iterator[Finding]:
-        """Consistency proofs that were fetched, against the roots of the checkpoints that are kept."""
+        """Consistency proofs that were fetched, against the roots of what is kept."""
+        roots = {(entry.log, entry.size): bytes.fromhex(entry.root) for entry in self.entries}
+        for (log, old_size, new_size), path in self._proofs.items():
+            if not is_beginning(old_size, roots[log, old_size], new_size, roots[log, new_size], path):
+                message = (
+                    f"the log does not prove that its tree of size {new_size} goes on from that of size {old_size}"
+                )
+                yield Finding("SIG302", message, Source(str(self.root / _proof_of(log, old_size, new_size))))
         for file in sorted(self.root.glob("consistency/*/*.json")):
             old, _, new = file.stem.partition("-")
             try:
@@ -152,17 +181,24 @@ class Ledger:
 def _subtrees(entry: Entry) -> Iterator[tuple[int, int, bytes]]:
     """(first leaf, number of leaves, hash) of every complete subtree that an inclusion proof names or computes."""
     value, index, last = bytes.fromhex(entry.leaf), entry.index, entry.size - 1
-    level = 0
+    level, complete = 0, True
     yield entry.index, 1, value
     for text in entry.path:
         step = bytes.fromhex(text)
         if index & 1 or index == last:
             while not index & 1 and index:
-                index, last, level = index >> 1, last >> 1, level + 1
+                # Alone at the right end: the subtree on this level is not full, and neither is any above it.
+                index, last, level, complete = index >> 1, last >> 1, level + 1, False
             yield (index - 1) << level, 1 << level, step
-        elif (index + 2) << level <= entry.size:
-            yield (index + 1) << level, 1 << level, step
+            value = node(step, value)
+        else:
+            whole = (index + 2) << level <= entry.size
+            if whole:
+                yield (index + 1) << level, 1 << level, step
+            value, complete = node(value, step), complete and whole
         index, last, level = index >> 1, last >> 1, level + 1
+        if complete:
+            yield index << level, 1 << level, value
 
 
 def _entries(data: bytes, name: str) -> list[Entry]:
@@ -179,9 +215,21 @@ def _entries(data: bytes, name: str) -> list[Entry]:
                 leaf=_leaf(base64.b64decode(row["canonicalizedBody"])),
                 path=tuple(_hex(step) for step in proof.get("hashes", ())),
                 bundle=name,
+                shard=_shard(proof),
             )
         )
     return found
+
+
+def _shard(proof: dict[str, Any]) -> str:
+    """Logs of the first generation call themselves `host - <id of the tree>` (sigstore/rekor pkg/util)."""
+    origin = str((proof.get("checkpoint") or {}).get("envelope", "")).partition("\n")[0]
+    tree = origin.rpartition(" - ")[2]
+    return tree if tree.isdigit() and " - " in origin else ""
+
+
+def _proof_of(log: str, old: int, new: int) -> str:
+    return f"consistency/{log}/{old}-{new}.json"
 
 
 def _leaf(body: bytes) -> str:

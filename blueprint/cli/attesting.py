@@ -19,6 +19,7 @@ from blueprint.report import Totals
 if TYPE_CHECKING:
     from blueprint.attest.bundle import Proof, Prover
     from blueprint.attest.filelist import Listing
+    from blueprint.attest.ledger import Ledger
     from blueprint.attest.trust import Identity
 
 Rev_ = Annotated[
@@ -137,6 +138,9 @@ def verify(
         Path | None,
         typer.Option("--log", metavar="FOLDER", help="Ledger of what was verified: refuses replays and forked logs."),
     ] = None,
+    ask_log: Annotated[
+        bool, typer.Option("--ask-log", help="Ask the log to prove that it only grew since the ledger's last entry.")
+    ] = False,
     rerender: Annotated[
         Path | None,
         typer.Option("--rerender", metavar="PATH", help="Render these specs, and compare with what was signed."),
@@ -153,6 +157,8 @@ def verify(
     from blueprint.attest.verify import verify as judge
 
     started = time.monotonic()
+    if ask_log and not log:
+        raise UsageError("--ask-log needs --log, the ledger with what the log said before")
     allowed, proving = prover(identity, issuer, key, trusted_root)
     found = listing(tree, rev)
     ledger = Ledger.open(log) if log else None
@@ -175,10 +181,23 @@ def verify(
             for name in (RENDER_BUNDLE, PROVENANCE_BUNDLE):
                 data = found.bundles[name]
                 ledger.take(data, proving.prove(data))
+            if ask_log:
+                _grown(ledger, proving)
             findings += ledger.findings()
             if not findings:
                 ledger.save(stream, rendered.sequence, rendered.digest)
     tell(output, findings, started, ("proven", document), partial(_lines, "verified"))
+
+
+def _grown(ledger: Ledger, proving: Prover) -> None:
+    """Fetch what the ledger lacks. Raises EnvironmentLacks where a log does not answer: no proof is no proof."""
+    from blueprint.attest.bundle import ByIdentity
+    from blueprint.attest.growth import Log
+
+    logs = proving.logs if isinstance(proving, ByIdentity) else {}
+    for old, new in ledger.gaps():
+        if address := logs.get(new.log):
+            ledger.learn(old, new, Log(address, new.size, new.shard).proof(old.size))
 
 
 def prover(

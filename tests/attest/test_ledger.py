@@ -11,10 +11,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from blueprint.attest.growth import Log, _numbered
 from blueprint.attest.ledger import Ledger
 from blueprint.attest.merkle import is_beginning, root_from
 from blueprint.attest.statement import RENDER, statement
-from blueprint.errors import UsageError
+from blueprint.errors import EnvironmentLacks, UsageError
 from tests.attest.sigstore.merkle import Tree
 from tests.attest.sigstore.rekor import RekorV2
 from tests.attest.world import Office
@@ -103,6 +104,59 @@ def test_a_forked_log_shows(tmp_path: Path, office: Office, log: RekorV2, before
         forked.add(f"other {number}".encode())
     log.tree = forked
     assert "SIG302" in _take(ledger, office, _sign(office, 99))
+
+
+@pytest.mark.parametrize("size", [2, 3, 7, 8, 255, 256, 257, 300, 511, 512, 513, 700])
+def test_a_log_of_tiles_proves_that_it_grew(office: Office, log: RekorV2, size: int) -> None:
+    """Computed from the log's tiles, the partial ones too; and a proof of another history proves nothing."""
+    log.tree = _tree(size)
+    for old in sorted({1, 2, size // 3, size // 2, size - 1} & set(range(1, size))):
+        path = Log(office.store.url, size).proof(old)
+        assert path == log.tree.consistency(old)
+        assert is_beginning(old, log.tree.root(old), size, log.tree.root(), path)
+        assert not is_beginning(old, b"\1" * 32, size, log.tree.root(), path)
+    assert Log(office.store.url, size).proof(size) == []
+
+
+def test_numbers_of_tiles_are_spelt_in_threes() -> None:
+    spelt = {0: "000", 5: "005", 999: "999", 1000: "x001/000", 1234067: "x001/x234/067"}
+    assert {number: _numbered(number) for number in spelt} == spelt
+
+
+def test_a_log_of_the_first_generation_proves_that_it_grew(tmp_path: Path, office: Office) -> None:
+    ledger = Ledger.open(tmp_path)
+    for number in range(3):
+        _take(ledger, office, office.sign(statement(f"{number:064x}", RENDER, {}), rekor=1))
+    assert ledger.gaps()
+    for old, new in ledger.gaps():
+        assert new.shard == "1234567890"
+        ledger.learn(old, new, Log(office.store.url, new.size, new.shard).proof(old.size))
+    assert ledger.findings() == ledger.gaps() == []
+    ledger.save("all", 1, "")
+    again = Ledger.open(tmp_path)
+    assert again.findings() == again.gaps() == []
+
+
+def test_a_log_that_does_not_answer_proves_nothing(office: Office, log: RekorV2) -> None:
+    log.tree = _tree(5)
+    for asked in (Log(office.store.url, 900), Log(f"{office.store.url}/elsewhere", 5), Log("http://127.0.0.1:9", 5)):
+        with pytest.raises(EnvironmentLacks, match="log"):
+            asked.proof(3)
+
+
+@pytest.mark.parametrize("gap", [1, 2, 3, 5, 11])
+def test_every_fork_shows_where_the_log_is_asked(tmp_path: Path, office: Office, log: RekorV2, gap: int) -> None:
+    """Whatever the sizes are: here the proofs of inclusion need not have anything in common."""
+    ledger = Ledger.open(tmp_path)
+    _take(ledger, office, _sign(office, 1))
+    forked = Tree()
+    for number in range(len(log.tree.leaves) + gap):
+        forked.add(f"other {number}".encode())
+    log.tree = forked
+    _take(ledger, office, _sign(office, 2))
+    for old, new in ledger.gaps():
+        ledger.learn(old, new, Log(office.store.url, new.size).proof(old.size))
+    assert "SIG302" in {finding.code for finding in ledger.findings()}
 
 
 def test_two_trees_of_one_size(tmp_path: Path, office: Office, log: RekorV2) -> None:

@@ -21,6 +21,7 @@ from blueprint.new import copy_example
 from blueprint.pipeline import render_platform
 from tests.attest.deployment import UID, Deployment, as_seen
 from tests.attest.oci import FakeRegistry, signature
+from tests.attest.sigstore.merkle import Tree
 from tests.attest.world import MALLORY, RENDERER, Office
 
 CLUSTER_POLICIES = ("validating", "gate", "native", "constraint")
@@ -99,6 +100,67 @@ def test_what_another_platform_renders_is_told(shell: Shell) -> None:
     shell.sign()
     copy_example("reference", shell.folder / "other")
     assert "SIG209" in shell.verify("--rerender", "other", code=1)
+
+
+def test_what_these_specs_render_is_proven(shell: Shell) -> None:
+    """The file that keeps line ends is rendered by nobody; one number in one spec shows, and in which file."""
+    (shell.folder / "platform/rendered/.gitattributes").write_text("* -text\n")
+    shell.sign()
+    shell.verify("--rerender", "platform")
+    (spec,) = (shell.folder / "platform/clusters").iterdir()
+    text = spec.read_text()
+    assert "cpu: 60" in text
+    spec.write_text(text.replace("cpu: 60", "cpu: 48"))
+    said = shell.verify("--rerender", "platform", code=1)
+    assert "blueprint.lock is not what these specs give" in said
+    assert "clusterqueue" in said
+    spec.write_text(text)
+    shell.verify("--rerender", "platform")
+
+
+def test_another_version_of_blueprint_is_named(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    shell.sign()
+    monkeypatch.setattr("blueprint.pipeline.__version__", "9.9.9")
+    assert "and this is 9.9.9" in shell.verify("--rerender", "platform", code=1)
+
+
+def test_a_log_that_tells_another_story_is_refused(shell: Shell) -> None:
+    """A private log is forked between two signatures: each is valid by itself, and the log cannot prove the other."""
+    log = shell.office.store.rekor2
+    shell.sign()
+    shell.verify("--log", "ledger", "--ask-log")
+    honest = log.tree
+    try:
+        log.tree = Tree()
+        for number in range(len(honest.leaves) + 3):
+            log.tree.add(f"another story {number}".encode())
+        shell.sign()
+        shell.verify()
+        assert "SIG302" in shell.verify("--log", "ledger", "--ask-log", code=1)
+    finally:
+        log.tree = honest
+    shell.sign()
+    assert "sequence 3" in shell.verify("--log", "ledger", "--ask-log"), "what was refused is not kept"
+    assert list((shell.folder / "ledger/consistency").rglob("*.json"))
+    assert "needs --log" in shell.verify("--ask-log", code=2)
+
+
+def test_a_commit_is_verified_and_not_the_folder(shell: Shell) -> None:
+    def git(*arguments: str) -> None:
+        who = ["-c", "user.name=x", "-c", "user.email=x@example.com"]
+        subprocess.run(["git", *who, *arguments], cwd=shell.folder / "platform", check=True, capture_output=True)
+
+    shell.sign()
+    git("init", "-q")
+    git("add", "rendered")
+    git("commit", "-q", "-m", "Render")
+    (file,) = (shell.folder / "platform/rendered").rglob("clusterqueue-*.yaml")
+    file.write_text(file.read_text() + "# later\n")
+    shell.verify("--rev", "HEAD", "--rerender", "platform")
+    assert "SIG201" in shell.verify(code=1)
+    git("commit", "-q", "-a", "-m", "Change")
+    assert "SIG201" in shell.verify("--rev", "HEAD", code=1)
+    shell.verify("--rev", "HEAD~1")
 
 
 def test_findings_and_formats(shell: Shell) -> None:

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from http.server import BaseHTTPRequestHandler
 from typing import Any
+from urllib.parse import parse_qsl
 
 import jwt
 from cryptography import x509
@@ -133,6 +134,12 @@ def _handler(store: Sigstore) -> type[BaseHTTPRequestHandler]:
             elif self.path.endswith("/publicKey"):
                 public = store.rekor1.key.public_key()
                 self.answer(200, public.public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo))
+            elif self.path.startswith("/api/v2/tile/"):
+                tile = store.rekor2.tile(self.path.removeprefix("/api/v2/tile/"))
+                self.answer(404, {}) if tile is None else self.answer(200, tile, "application/octet-stream")
+            elif self.path.startswith("/api/v1/log/proof?"):
+                asked = dict(parse_qsl(self.path.partition("?")[2]))
+                self.answer(200, store.rekor1.proof(int(asked["firstSize"]), int(asked["lastSize"])))
             else:
                 self.answer(404, {"code": 404, "message": "no such path"})
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import rfc8785
 
-from tests.attest.sigstore.merkle import Tree
+from tests.attest.sigstore.merkle import Tree, root_of
 from tests.attest.sigstore.pki import b64, key_id, new_key, sign
 
 
@@ -64,9 +64,27 @@ class RekorV1(Log):
             name = f"{1:016x}{self.tree.leaves[index].hex()}"
         return name, {name: entry | {"verification": {"signedEntryTimestamp": promise, "inclusionProof": proof}}}
 
+    def proof(self, old: int, new: int) -> dict[str, Any]:
+        """What GET /api/v1/log/proof answers."""
+        tree = Tree()
+        tree.leaves = self.tree.leaves[:new]
+        return {"rootHash": tree.root().hex(), "hashes": [one.hex() for one in tree.consistency(old)]}
+
 
 class RekorV2(Log):
-    """Rekor v2: one kind of entry, no time, the proof at once."""
+    """Rekor v2: one kind of entry, no time, the proof at once, and the tree as tiles."""
+
+    def tile(self, path: str) -> bytes | None:
+        """What GET /api/v2/tile/… answers (C2SP tlog-tiles.md); None for a tile that the tree does not have."""
+        level, _, rest = path.partition("/")
+        number, _, width = rest.partition(".p/")
+        span = 256 ** int(level)
+        first = int(number.replace("x", "").replace("/", "")) * 256
+        wanted = int(width or 256)
+        starts = [start * span for start in range(first, first + wanted)]
+        if starts[-1] + span > len(self.tree.leaves):
+            return None
+        return b"".join(root_of(self.tree.leaves[start : start + span]) for start in starts)
 
     def answer(self, request: dict[str, Any]) -> dict[str, Any]:
         """What POST /api/v2/log/entries answers."""
