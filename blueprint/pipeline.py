@@ -125,7 +125,7 @@ def render_platform(
     # A template that failed for one cluster would fail for the others, too: it is told once.
     parts = next(([part] for part in parts if not part.contents), parts)
     findings += clashes([part.argocd for part in parts], loaded.platform)
-    findings += [finding for part in parts for finding in part.findings]
+    findings += _once([(part.argocd.name, finding) for part in parts for finding in part.findings])
     skipped = tuple(sorted({rule for part in parts for rule in part.skipped}))
     report = Report.of(findings)
     totals = replace(specs, objects=sum(part.objects for part in parts), clusters=len(parts))
@@ -176,6 +176,19 @@ def _part(platform: Platform, document: Document[Cluster], templates: Templates,
     )
 
 
+def _once(found: Sequence[tuple[str, Finding]]) -> Iterator[Finding]:
+    """The findings of all clusters: what several of them say of one place in the same words is said once."""
+    by_place: dict[tuple[object, ...], list[tuple[str, Finding]]] = {}
+    for cluster, finding in found:
+        words = finding.message.replace(cluster, "")
+        key = (finding.code, finding.severity, finding.source, finding.path, words)
+        by_place.setdefault(key, []).append((cluster, finding))
+    for same in by_place.values():
+        (first, finding), others = same[0], sorted({cluster for cluster, _ in same} - {same[0][0]})
+        named = others and first in finding.message
+        yield replace(finding, message=f"{finding.message}; the same on {', '.join(others)}") if named else finding
+
+
 def _as_committed(result: RenderedCluster, platform: Platform) -> list[Manifest]:
     """The objects at the paths that they will have in Git: which folder holds an object decides what Argo CD does."""
     return [Manifest(file.manifest.body, Source(_path(file, platform), 1, 1)) for file in result.files]
@@ -189,12 +202,19 @@ def _in_specs(
     Notes are for whoever checks the tree.
     """
     caused = {_path(file, platform): file.manifest.source for file in result.files}
+    inner = {(finding.object, _around(finding.path)) for finding in findings}
     for finding in findings:
-        if finding.severity is not Severity.NOTE:
+        # Of a field and what is around it, the field says more: a path mounted twice is an item given twice, too.
+        if finding.severity is not Severity.NOTE and (not finding.path or (finding.object, finding.path) not in inner):
             place = finding.source and caused.get(finding.source.file, finding.source)
             own = templates.override(finding.object.kind) if finding.object else ""
             message = f"{finding.message} (made from {own})" if own else finding.message
             yield replace(finding, source=place, message=message)
+
+
+def _around(path: str) -> str:
+    """What a field is in: `spec.volumes[2]` of `spec.volumes[2].name`."""
+    return path.rpartition(".")[0]
 
 
 def _path(file: RenderedFile, platform: Platform) -> str:

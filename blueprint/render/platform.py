@@ -90,7 +90,7 @@ def render(platform: Platform, document: Document[Cluster], templates: Templates
     if findings:
         # A template failed: whatever needs its objects would be blamed for their absence.
         return RenderedCluster(cluster, findings=tuple(findings))
-    findings += storage.findings(items)
+    findings += storage.findings(items, platform.teams)
     findings += [*site.problems, *versions.findings(site), *nodes.findings(site)]
     ordered = order(items, health.gates(), outside(site))
     findings += ordered.findings

@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from fractions import Fraction
 
 from blueprint.finding import Finding
 from blueprint.quantity import Form, format_quantity, parse_quantity
 from blueprint.render.plan import Item
+from blueprint.spec import Document, Team
 
 _LIMIT = "requests.storage"
 
 
-def findings(items: Sequence[Item]) -> Iterator[Finding]:
+def findings(items: Sequence[Item], teams: Iterable[Document[Team]]) -> Iterator[Finding]:
     """STO101 for each quota that the namespace's own claims exceed: the API server refuses the last of them.
 
     Source: kubernetes v1.35.4 pkg/quota/v1/evaluator/core/persistent_volume_claims.go.
     """
+    places = {team.model.namespace: team.locate("spec.storage") for team in teams}
     asked: dict[str, Fraction] = defaultdict(Fraction)
     for item in items:
         if item.manifest.kind == "PersistentVolumeClaim":
@@ -32,7 +34,7 @@ def findings(items: Sequence[Item]) -> Iterator[Finding]:
             yield Finding(
                 "STO101",
                 f"the volume claims of {namespace} ask for {wanted}, its quota allows {limit}",
-                item.manifest.source,
+                places.get(namespace, item.manifest.source),
                 object=item.manifest.ref,
                 path="spec.storage",
                 fix=f"raise storage of the team to {wanted} or more",

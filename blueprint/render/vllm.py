@@ -14,6 +14,7 @@ from blueprint.catalog.facts import model, models
 from blueprint.catalog.series import boundary
 from blueprint.finding import Confidence, Finding, Severity
 from blueprint.render.served import HTTP, Served
+from blueprint.spec.base import shown
 from blueprint.spec.nearest import nearest
 
 WEIGHTS = "/weights"
@@ -71,7 +72,7 @@ def _strange_arguments(served: Served) -> Iterator[Finding]:
             answer.added
         )
         near = answer.instead or nearest(option, vllm.options(version))
-        message = f"vllm {version} does not know {option}{history}; it exits at once"
+        message = f"vllm {version} does not know {shown(option)[1:-1]}{history}; it exits at once"
         fix = f"write {near}" if near else "leave it out"
         yield Finding("SRV105", message, served.document.locate(path), path=path, fix=fix)
 

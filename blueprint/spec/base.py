@@ -130,6 +130,8 @@ _NAME = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?"
 _QUALIFIED = r"[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?"
 # git-fetch(1), GIT URLS: with a scheme, as host:path of ssh, or a path of this machine.
 _REMOTE = r"((https?|ssh|git|file)://[^\s/]*/\S+|([\w.\-]+@)?[\w.\-]+:/?[^\s/]\S*|/\S+)"
+# kubernetes v1.35.4 apimachinery util/validation IsRelaxedEnvVarName.
+_ENV_NAME = r"[ -<>-~]+"
 _HOST = rf"{_NAME}(\.{_NAME})*"
 _DOMAIN = r"[a-z0-9]([-a-z0-9.]*[a-z0-9])?"
 
@@ -192,6 +194,12 @@ def _url(value: str) -> str:
 def _host(value: str) -> str:
     if not re.fullmatch(_HOST, value) or len(value) > 253:
         raise ValueError(f"not a host name: {shown(value)}; write it such as models.example.com")
+    return value
+
+
+def _env_name(value: str) -> str:
+    if not re.fullmatch(_ENV_NAME, value):
+        raise ValueError(f"not the name of a variable: {shown(value)}; write printable ASCII without '='")
     return value
 
 
@@ -274,6 +282,8 @@ RelativePath = Annotated[
     AfterValidator(_relative_path),
     _text(r"[A-Za-z0-9._\-]+(/[A-Za-z0-9._\-]+)*", "A path below the root.", "rendered"),
 ]
+#: The name of an environment variable.
+EnvName = Annotated[str, AfterValidator(_env_name), _text(_ENV_NAME, "The name of a variable.", "HF_HUB_OFFLINE")]
 #: A DNS name.
 Host = Annotated[str, AfterValidator(_host), _text(_HOST, "A DNS name.", "models.example.com", longest=253)]
 #: A web address.

@@ -293,7 +293,7 @@ class ClusterSpec(Model):
     """Where backups go; none without it."""
     tools_image: Image | None = None
     """Image of the init containers of served models, with a shell; the image of the engine unless given."""
-    platform_admins: tuple[str, ...] = ()
+    platform_admins: tuple[Annotated[str, Field(min_length=1)], ...] = ()
     """Groups of the identity provider that run the platform."""
 
     @model_validator(mode="after")

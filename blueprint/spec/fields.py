@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any, Final
 
 from pydantic import ValidationError
@@ -53,6 +55,8 @@ def findings(error: ValidationError, model: type[Model], text: Text) -> Iterator
         text: the document; fields that it calls tainted are passed over.
     """
     said = set[tuple[Segment, ...]]()
+    alike = Counter[tuple[object, ...]]()
+    found: list[tuple[tuple[object, ...], Finding]] = []
     details = error.errors(include_url=False)
     # A union reports once for each alternative: what our own readers say of units helps more than a type's name.
     for detail in sorted(details, key=lambda d: d["type"] != "value_error"):
@@ -64,7 +68,15 @@ def findings(error: ValidationError, model: type[Model], text: Text) -> Iterator
         ):
             continue
         said.add(path)
-        yield _finding(detail, path, model, text)
+        # Of a plain list that is wrong all along, like `[5, 20]` for `[5%, 20%]`, the first entry is enough.
+        entry = (path[:-1], detail["type"]) if path and isinstance(path[-1], int) else path
+        if not alike[entry]:
+            found.append((entry, _finding(detail, path, model, text)))
+        alike[entry] += 1
+    for entry, finding in found:
+        more = alike[entry] - 1
+        what = f" (and {more} more {'entry' if more == 1 else 'entries'})" if more else ""
+        yield replace(finding, message=finding.message + what)
 
 
 def mistakes(error: ValidationError, text: Text) -> frozenset[tuple[Segment, ...]]:

@@ -12,6 +12,7 @@ from blueprint.spec.base import (
     API_VERSION,
     Cores,
     Duration,
+    EnvName,
     Host,
     Image,
     LabelValue,
@@ -66,7 +67,7 @@ class Engine(Model):
     """The image, which must be that version."""
     args: tuple[str, ...] = ()
     """Further arguments of `vllm serve`; those that follow from other fields cannot be given."""
-    env: dict[str, str] = {}
+    env: dict[EnvName, str] = {}
     """Environment variables."""
 
     @model_validator(mode="after")
@@ -184,8 +185,8 @@ class Replicas(Model):
             raise fault("max", f"max {self.max} is less than min {self.min}")
         if self.max > self.min and self.scale_on is None:
             raise fault("max", "min and max differ, so say scaleOn: waiting-requests or request-rate")
-        if self.scale_on and not self.target:
-            raise fault("target", f"scaleOn {self.scale_on} needs a target, the load of one replica")
+        if self.scale_on and (not self.target or self.target < 0):
+            raise fault("target", f"scaleOn {self.scale_on} needs a target above zero, the load of one replica")
         if self.scale_on == "waiting-requests" and not isinstance(self.target, int):
             raise fault("target", "waiting requests are a number, not a rate")
         return self
@@ -255,6 +256,8 @@ class Rollout(Model):
             raise fault("canary", "100% is what follows the last step; leave it out")
         if any(share * 100 % 1 or not share for share in self.canary):
             raise fault("canary", "the shares of a canary are whole percents from 1% on")
+        if self.pause.total_seconds() < 1:
+            raise fault("pause", "a pause is at least 1s: in no time nothing is measured")
         return self
 
 
@@ -267,6 +270,13 @@ class Traffic(Model):
     """Bound on one request."""
     clients: tuple[Name, ...] = ()
     """Namespaces whose pods may call the service directly."""
+
+    @model_validator(mode="after")
+    def _waits(self) -> Traffic:
+        # Envoy takes a timeout of 0 for none at all, and Istio takes nothing below a millisecond.
+        if self.timeout.total_seconds() < 1:
+            raise fault("timeout", "timeout is at least 1s: no model answers in no time")
+        return self
 
 
 class InferenceServiceSpec(Model):

@@ -98,6 +98,7 @@ class _Collected:
     spoilt: dict[tuple[str, str], Document[Model]] = field(default_factory=dict)
     #: Files with a document that is not known by kind and name: see `references.Declared`.
     unread: list[bytes | None] = field(default_factory=list)
+    misnamed: set[str] = field(default_factory=set)
     digest: hashlib._Hash = field(default_factory=hashlib.sha256)
 
     def take(self, name: str, content: bytes | Finding) -> None:
@@ -147,6 +148,8 @@ class _Collected:
             return False
         locate = Locator(text.file, text.place)
         key, here = (kind, name), locate("metadata.name")
+        if ("metadata", "name") in mistakes:
+            self.misnamed.add(kind)
         first = self.declared.setdefault(key, here)
         if first != here:
             message = f"a second {kind} {shown(name)}: the first is in {first}"
@@ -166,7 +169,7 @@ class _Collected:
             message = f"no spec in {', '.join(f'{folder}/' for folder in FOLDERS)}"
             self.findings.append(Finding("SPC120", message, Source("."), fix="start a platform with `blueprint new`"))
         elif self.documents:
-            declared = references.Declared(self.declared, tuple(self.unread))
+            declared = references.Declared(self.declared, tuple(self.unread), frozenset(self.misnamed))
             found = Report.of(references.check(_platform(self.models | self.spoilt), declared)).findings
             for file, group in groupby(found, key=lambda finding: finding.source and finding.source.file):
                 self.findings += _few(list(group), Source(file or ".", 1), "this file")

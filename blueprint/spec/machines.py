@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import chain
 
 from blueprint.finding import Confidence, Finding, Severity
 from blueprint.spec.base import Model
@@ -16,6 +15,7 @@ from blueprint.spec.platform import Document, Platform
 from blueprint.spec.policy import has_engine
 from blueprint.spec.room import room
 from blueprint.spec.team import Team
+from blueprint.spec.together import Declaration, Missing, missing, told_once
 from blueprint.spec.training import TrainingJob
 
 
@@ -23,12 +23,7 @@ def machines(platform: Platform) -> Iterator[Finding]:
     """Judge every wish for machines against the clusters, as far as both are known."""
     clusters = {document.model.metadata.name: document for document in platform.clusters}
     teams = {document.model.metadata.name: document for document in platform.teams}
-    for wish in chain(_quotas(platform), _runs(platform), _services(platform)):
-        if not wish.document.knows(wish.pool_path):
-            continue
-        on = [clusters[name] for name in wish.clusters if name in clusters]
-        bad = [*_pools(wish, on)]
-        yield from bad or _no_quota(wish, on, teams)
+    yield from _wishes(platform, clusters, teams)
     for document in platform.training_jobs:
         yield from _placement(document, clusters)
     yield from room(platform, clusters)
@@ -38,6 +33,60 @@ def machines(platform: Platform) -> Iterator[Finding]:
     yield from _components(platform, clusters)
     yield from _engines(platform, clusters)
     yield from _copies(platform)
+
+
+def _wishes(
+    platform: Platform, clusters: dict[str, Document[Cluster]], teams: dict[str, Document[Team]]
+) -> Iterator[Finding]:
+    """Pools, slices and quotas that are asked for. A quota with a wrong name may be the one that a run misses."""
+    wishes = [*_quotas(platform), *_runs(platform), *_services(platform)]
+    lacking: list[Missing] = []
+    named: set[tuple[str, str]] = set()
+    astray: set[str] = set()
+    wrong: list[Finding] = []
+    for wish in wishes:
+        name = wish.document.model.metadata.name
+        if wish.team is None and not all(cluster in clusters for cluster in wish.clusters):
+            astray.add(name)
+        named |= {(cluster, wish.pool) for cluster in wish.clusters}
+        if not wish.document.knows(wish.pool_path):
+            continue
+        on = [clusters[cluster] for cluster in wish.clusters if cluster in clusters]
+        without = [cluster for cluster in on if _lacks(cluster, wish.pool)]
+        bad = [] if without else list(_pools(wish, on))
+        if without:
+            lacking.append(_missing(wish, without))
+        wrong += bad
+        if wish.team is None and (without or bad):
+            astray.add(name)
+        elif not without and not bad and wish.team not in astray:
+            wrong += _no_quota(wish, on, teams)
+    unused = {
+        (f"node pool on {cluster.model.metadata.name}", pool.name): Declaration(
+            cluster.locate(f"spec.nodePools[{index}].name"), f"spec.nodePools[{index}].name"
+        )
+        for cluster in platform.clusters
+        for index, pool in enumerate(cluster.model.spec.node_pools)
+        if (cluster.model.metadata.name, pool.name) not in named
+    }
+    yield from missing(lacking, unused)
+    same: dict[tuple[str, str], list[Finding]] = {}
+    for finding in wrong:
+        # What is said of a pool is said of it wherever it is asked for; a quota that lacks is each team's own.
+        alone = finding.code == "SPC206"
+        same.setdefault((finding.message, str(finding.source) if alone else finding.code), []).append(finding)
+    yield from (told_once(group) for group in same.values())
+
+
+def _missing(wish: _Wish, without: list[Document[Cluster]]) -> Missing:
+    """SPC204: no node pool of that name."""
+    among = sorted({pool.name for one in without for pool in one.model.spec.node_pools})
+    near, where = nearest(wish.pool, among), _names([cluster.model for cluster in without])
+    message = f"there is no node pool {wish.pool} on {where}" + (f"; did you mean {near}?" if near else "")
+    fix = f"write {near}" if near else f"there are {', '.join(among[:10])}"
+    return Missing(
+        wish.pool, f"node pool on {where}", tuple(among), wish.finding("SPC204", wish.pool_path, message, fix)
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,15 +155,7 @@ def _lacks(cluster: Document[Cluster], name: str) -> bool:
 
 
 def _pools(wish: _Wish, on: list[Document[Cluster]]) -> Iterator[Finding]:
-    """SPC204, SPC205, SPC211 and SPC216: the pool exists, and has what is asked for in that form."""
-    without = [cluster for cluster in on if _lacks(cluster, wish.pool)]
-    if without:
-        near = nearest(wish.pool, sorted({pool.name for one in without for pool in one.model.spec.node_pools}))
-        message = f"there is no node pool {wish.pool} on {_names([cluster.model for cluster in without])}" + (
-            f"; did you mean {near}?" if near else ""
-        )
-        yield wish.finding("SPC204", wish.pool_path, message, f"write {near}" if near else "")
-        return
+    """SPC205, SPC211 and SPC216: the pool has what is asked for, in that form."""
     if not wish.is_known():
         return
     for cluster in on:
@@ -241,15 +282,18 @@ def _promised(platform: Platform, clusters: dict[str, Document[Cluster]]) -> Ite
         for index, pool in enumerate(cluster.model.spec.node_pools):
             at = f"spec.nodePools[{index}]"
             known = cluster.knows(*(f"{at}.{field}" for field in ("name", "nodes", "gpus", "devices")))
+            said: list[str] = []
             for profile, there in _capacity(pool).items() if known else ():
                 shares = promises.get((cluster.model.metadata.name, pool.name, profile), {})
                 if sum(shares.values()) > there:
-                    path = f"{at}.nodes"
                     what = f"slices {profile}" if profile else "GPUs"
                     whose = ", ".join(f"{name} {gpus}" for name, gpus in sorted(shares.items()))
-                    message = f"{sum(shares.values())} {what} of {pool.name} are promised ({whose}), there are {there}"
-                    place, sure = cluster.locate(path), Confidence.LIKELY
-                    yield Finding("SPC210", message, place, Severity.WARNING, sure, path=path, fix="promise less")
+                    promised = f"{sum(shares.values())} {what} of {pool.name} are promised"
+                    said.append(f"{promised} ({whose}), there are {there}")
+            if said:
+                path = f"{at}.nodes"
+                place, sure = cluster.locate(path), Confidence.LIKELY
+                yield Finding("SPC210", "; ".join(said), place, Severity.WARNING, sure, path=path, fix="promise less")
 
 
 def _capacity(pool: NodePool) -> dict[str | None, int]:
@@ -266,14 +310,15 @@ def _capacity(pool: NodePool) -> dict[str | None, int]:
 
 def _components(platform: Platform, clusters: dict[str, Document[Cluster]]) -> Iterator[Finding]:
     """SPC214: a spec that needs a component which a cluster does not have."""
+    found: dict[str, list[Finding]] = {}
     for document, path, names, component in _needed(platform):
         lacking = [n for n in names if n in clusters and _is_without(clusters[n], component)]
         if lacking and document.knows(path):
             alias = Components.model_fields[component].alias or component
             message = f"this needs {alias}, which {', '.join(lacking)} does not have"
-            yield Finding(
-                "SPC214", message, document.locate(path), path=path, fix=f"add a version of {alias} to spec.components"
-            )
+            fix, at = f"add a version of {alias} to spec.components", document.locate(path)
+            found.setdefault(message, []).append(Finding("SPC214", message, at, path=path, fix=fix))
+    yield from (told_once(group) for group in found.values())
 
 
 def _is_without(cluster: Document[Cluster], component: str) -> bool:

@@ -15,6 +15,7 @@ from blueprint.spec.machines import machines
 from blueprint.spec.nearest import nearest
 from blueprint.spec.platform import Document, Platform
 from blueprint.spec.shared import shared
+from blueprint.spec.together import Declaration, Missing, missing
 from blueprint.spec.training import TrainingJob
 
 # Namespaces of Kubernetes itself (`kube-` is reserved: kubernetes.io/docs/concepts/overview/working-with-objects/
@@ -49,11 +50,13 @@ class Declared:
     """Every kind and name that some document bears, also one with mistakes, and where.
 
     `unread` are the texts of files of which some document is not known by kind and name: a name that one of them may
-    declare is not called missing. None stands for a file that could not be read at all.
+    declare is not called missing. None stands for a file that could not be read at all. `misnamed` are kinds of which
+    some document has a name that is none: corrected, it may be the one that is missing.
     """
 
     places: Mapping[tuple[str, str], Source]
     unread: tuple[bytes | None, ...] = ()
+    misnamed: frozenset[str] = frozenset()
 
     def names(self, kind: str) -> list[str]:
         """The names of a kind, sorted."""
@@ -61,7 +64,7 @@ class Declared:
 
     def lacks(self, kind: str, name: str) -> bool:
         """Whether nothing of that kind and name exists, for certain."""
-        if (kind, name) in self.places:
+        if (kind, name) in self.places or kind in self.misnamed:
             return False
         here = re.compile(rb"name\W{1,40}" + re.escape(name.encode()) + rb"(?![\w-])")
         return not any(text is None or here.search(text) for text in self.unread)
@@ -82,28 +85,19 @@ def check(platform: Platform, declared: Declared) -> Iterator[Finding]:
 
 def _exist(platform: Platform, declared: Declared) -> Iterator[Finding]:
     """SPC202 and SPC203: clusters and teams that specs name."""
-
-    def known(code: str, kind: str, name: str, by: Document[Model], path: str) -> Iterator[Finding]:
+    wanted = list(_named(platform))
+    named = {(kind, name) for _, kind, name, _, _ in wanted}
+    lacking: list[Missing] = []
+    for code, kind, name, by, path in wanted:
         if by.knows(path) and declared.lacks(kind, name):
             others = declared.names(kind)
             near = nearest(name, others)
             fix = f"write {near}" if near else f"there are {', '.join(others)}" * bool(others)
             message = f"there is no {kind} {name}" + (f"; did you mean {near}?" if near else "")
-            yield Finding(code, message, by.locate(path), path=path, fix=fix)
-
-    for team in platform.teams:
-        for index, quota in enumerate(team.model.spec.quotas):
-            yield from known("SPC202", "Cluster", quota.cluster, team, f"spec.quotas[{index}].cluster")
-    runs: list[Document[TrainingJob] | Document[InferenceService]] = [*platform.training_jobs, *platform.services]
-    for work in (*runs, *platform.policies):
-        for index, cluster in enumerate(work.model.spec.clusters):
-            yield from known("SPC202", "Cluster", cluster, work, f"spec.clusters[{index}]")
-    for run in runs:
-        yield from known("SPC203", "Team", run.model.spec.team, run, "spec.team")
-    for delivery in platform.deliveries:
-        for stage, clusters in enumerate(delivery.model.spec.promotion):
-            for index, cluster in enumerate(clusters):
-                yield from known("SPC202", "Cluster", cluster, delivery, f"spec.promotion[{stage}][{index}]")
+            finding = Finding(code, message, by.locate(path), path=path, fix=fix)
+            lacking.append(Missing(name, kind, tuple(others), finding))
+    unused = {key: Declaration(at, "metadata.name") for key, at in declared.places.items() if key not in named}
+    yield from missing(lacking, unused)
     for service in platform.services:
         for cluster in service.model.spec.replicas_on:
             path = f"spec.replicasOn.{cluster}"
@@ -113,11 +107,36 @@ def _exist(platform: Platform, declared: Declared) -> Iterator[Finding]:
                 yield Finding("SPC202", message, service.locate(path), path=path, fix=fix)
 
 
+def _named(platform: Platform) -> Iterator[tuple[str, str, str, Document[Model], str]]:
+    """Every name of a cluster or team in some spec: the code of its absence, the kind, the name, and where."""
+    for team in platform.teams:
+        for index, quota in enumerate(team.model.spec.quotas):
+            yield "SPC202", "Cluster", quota.cluster, team, f"spec.quotas[{index}].cluster"
+    runs: list[Document[TrainingJob] | Document[InferenceService]] = [*platform.training_jobs, *platform.services]
+    for work in (*runs, *platform.policies):
+        for index, cluster in enumerate(work.model.spec.clusters):
+            yield "SPC202", "Cluster", cluster, work, f"spec.clusters[{index}]"
+    for run in runs:
+        yield "SPC203", "Team", run.model.spec.team, run, "spec.team"
+    for delivery in platform.deliveries:
+        for stage, clusters in enumerate(delivery.model.spec.promotion):
+            for index, cluster in enumerate(clusters):
+                yield "SPC202", "Cluster", cluster, delivery, f"spec.promotion[{stage}][{index}]"
+
+
 def _once(platform: Platform) -> Iterator[Finding]:
     """SPC212: lists whose entries are told apart by a key."""
+    for cluster in platform.clusters:
+        yield from _repeated(cluster, "spec.platformAdmins", cluster.model.spec.platform_admins)
+        for index, pool in enumerate(cluster.model.spec.node_pools):
+            # A node bears one taint of a key and effect.
+            taints = [(taint.key, taint.effect) for taint in pool.taints]
+            yield from _repeated(cluster, f"spec.nodePools[{index}].taints", taints)
     for team in platform.teams:
         keys = [(q.cluster, q.pool, q.profile) for q in team.model.spec.quotas]
         yield from _repeated(team, "spec.quotas", keys)
+        members = [(member.group, member.user, member.role) for member in team.model.spec.members]
+        yield from _repeated(team, "spec.members", members)
     runs: list[Document[TrainingJob] | Document[InferenceService]] = [*platform.training_jobs, *platform.services]
     for run in (*runs, *platform.policies):
         yield from _repeated(run, "spec.clusters", run.model.spec.clusters)
@@ -190,9 +209,13 @@ def _one_delivery(platform: Platform, declared: Declared) -> Iterator[Finding]:
 def _promotion(platform: Platform, declared: Declared) -> Iterator[Finding]:
     """SPC213: with an order of promotion, a cluster outside of it is never reached."""
     for delivery in platform.deliveries:
+        if not delivery.knows("spec.promotion"):
+            continue
         order = set(chain.from_iterable(delivery.model.spec.promotion))
         left_out = [name for name in declared.names("Cluster") if name not in order]
-        if order and left_out and delivery.knows("spec.promotion"):
+        # A step that names a cluster which is not there was meant for one that is.
+        astray = any(declared.lacks("Cluster", name) for name in order) or "Cluster" in declared.misnamed
+        if order and left_out and not astray:
             path = "spec.promotion"
             message = f"no step promotes to {', '.join(left_out)}"
             at = delivery.locate(path)

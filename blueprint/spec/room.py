@@ -1,4 +1,4 @@
-"""Whether one node of a pool can hold one pod: no queue and no quota changes that."""
+"""Whether one node of a pool can hold one pod, and the pool one run: no queue and no quota changes that."""
 
 from __future__ import annotations
 
@@ -15,11 +15,15 @@ _Work = Document[TrainingJob] | Document[InferenceService]
 
 
 def room(platform: Platform, clusters: Mapping[str, Document[Cluster]]) -> Iterator[Finding]:
-    """SPC223: a pod that asks for more of something than a whole node of its pool has; said of the first cluster."""
+    """SPC223 and SPC224: pods larger than a node of their pool, and runs larger than all of it.
+
+    Each is said of the first cluster only.
+    """
     for job in platform.training_jobs:
         spec = job.model.spec
         asks = {"spec.gpus": spec.gpus, "spec.cpu": spec.cpu, "spec.memory": spec.memory}
-        yield from _first(job, spec.pool, "spec.pool", asks, clusters)
+        found = list(_first(job, spec.pool, "spec.pool", asks, clusters))
+        yield from found or _whole(job, clusters)
     for service in platform.services:
         shape, at = service.model.spec.gpus, "spec.gpus"
         if not service.knows(at):
@@ -49,6 +53,22 @@ def _first(
                 fix = f"ask for {has} at most, and for more pods" if unit == "GPUs" else f"ask for less than {has}"
                 yield Finding("SPC223", message, work.locate(path), path=path, fix=fix)
                 break
+
+
+def _whole(job: Document[TrainingJob], clusters: Mapping[str, Document[Cluster]]) -> Iterator[Finding]:
+    """SPC224; a pool whose nodes come on demand may have more of them than are written."""
+    spec = job.model.spec
+    if not job.knows("spec.clusters", "spec.pool", "spec.nodes", "spec.gpus"):
+        return
+    for name in spec.clusters:
+        pool = _pool(clusters[name], spec.pool) if name in clusters else None
+        each = _has(pool, "gpus") if pool and not pool.provisioning else None
+        if pool and isinstance(each, int) and spec.nodes * spec.gpus > pool.nodes * each:
+            message = f"the run asks for {spec.nodes * spec.gpus} GPUs, all {pool.nodes} nodes of {pool.name} on {name}"
+            at, path = job.locate("spec.nodes"), "spec.nodes"
+            fix = f"ask for {pool.nodes * each // spec.gpus} pods at most"
+            yield Finding("SPC224", f"{message} have {pool.nodes * each}", at, path=path, fix=fix)
+            return
 
 
 def _pool(cluster: Document[Cluster], name: str) -> NodePool | None:

@@ -12,9 +12,9 @@ from blueprint.spec.base import API_VERSION, Cores, Metadata, Model, Name, Size,
 class Member(Model):
     """A group of the identity provider, or one user or service account, and what it may do."""
 
-    group: str | None = None
+    group: str | None = Field(default=None, min_length=1)
     """A group of the identity provider."""
-    user: str | None = None
+    user: str | None = Field(default=None, min_length=1)
     """A user, or `system:serviceaccount:<namespace>:<name>`."""
     role: Literal["viewer", "developer", "lead"] = "developer"
     """`viewer` reads, `developer` also runs jobs and enters pods, `lead` also changes claims, runtimes and rollouts."""

@@ -2,12 +2,28 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Final, Literal
 
 from pydantic import Field, model_validator
 
 from blueprint.quantity import parse_quantity
-from blueprint.spec.base import API_VERSION, AbsolutePath, Cores, Duration, Image, Metadata, Model, Name, Size, fault
+from blueprint.spec.base import (
+    API_VERSION,
+    AbsolutePath,
+    Cores,
+    Duration,
+    EnvName,
+    Image,
+    Metadata,
+    Model,
+    Name,
+    Size,
+    fault,
+)
+
+#: What every pod of a run has already: volumes by name, and the paths where they are mounted.
+_VOLUMES: Final = ("shm", "tmp", "checkpoints")
+_MOUNTS: Final = {"": "the whole image is", "/dev/shm": "shared memory is", "/tmp": "scratch space is"}  # noqa: S108
 
 
 class Dataset(Model):
@@ -84,11 +100,11 @@ class TrainingJobSpec(Model):
     """Order in the queue."""
     image: Image
     """The image of all pods."""
-    command: tuple[str, ...] = ()
+    command: tuple[Annotated[str, Field(min_length=1)], ...] = ()
     """Replaces the entry point of the image."""
     args: tuple[str, ...] = ()
     """Arguments."""
-    env: dict[str, str] = {}
+    env: dict[EnvName, str] = {}
     """Environment variables."""
     datasets: tuple[Dataset, ...] = ()
     """Data, mounted read-only."""
@@ -126,6 +142,19 @@ class TrainingJobSpec(Model):
             if self.env.get(name, value) != value:
                 message = f"{name} is {value}: it follows from checkpoint.{field}, leave it out here"
                 raise fault(f"env.{name}", message)
+        return self
+
+    @model_validator(mode="after")
+    def _mounts_each_place_once(self) -> TrainingJobSpec:
+        taken = dict(_MOUNTS)
+        taken |= {self.checkpoint.path.rstrip("/"): "the checkpoints are"} if self.checkpoint else {}
+        for index, data in enumerate(self.datasets):
+            if what := taken.get(data.path.rstrip("/")):
+                raise fault(f"datasets.{index}.path", f"{data.path} is where {what}: mount the data elsewhere")
+            if data.name in _VOLUMES:
+                raise fault(f"datasets.{index}.name", f"every run has a volume called {data.name}: choose another name")
+        if self.checkpoint and (what := _MOUNTS.get(self.checkpoint.path.rstrip("/"))):
+            raise fault("checkpoint.path", f"{self.checkpoint.path} is where {what}: save elsewhere")
         return self
 
     @model_validator(mode="after")
