@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
+from blueprint.cron import schedule_problem
 from blueprint.spec.base import (
     API_VERSION,
     Cores,
@@ -22,6 +23,7 @@ from blueprint.spec.base import (
     Url,
     Version,
     fault,
+    shown,
 )
 
 
@@ -218,6 +220,13 @@ class Backup(Model):
         # Velero takes a ttl of 0 for its own default of 30 days.
         if self.keep.total_seconds() < 3600:
             raise fault("keep", "a backup is kept for 1h at least")
+        return self
+
+    @model_validator(mode="after")
+    def _has_a_time(self) -> Backup:
+        zone, _, rest = self.schedule.partition(" ")
+        if problem := schedule_problem(rest if "TZ=" in zone else self.schedule):
+            raise fault("schedule", f"{shown(self.schedule)} is no schedule: {problem}; write it such as 17 2 * * *")
         return self
 
 

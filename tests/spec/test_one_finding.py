@@ -52,6 +52,8 @@ SLIPS = [
     (CLUSTER, "value: training}]", "value: training}, {key: nvidia.com/gpu}]", "SPC212", 15, "second time"),
     (CLUSTER, '["oidc:platform-admins"]', '[""]', "SPC135", 81, "empty text"),
     (JOB, "gpus: 2\n", "nodes: 100\n  gpus: 8\n", "SPC224", 10, "all 16 nodes of h100-train on prod-a have 128"),
+    (CLUSTER, "    keep: 90d", '    keep: 90d\n    schedule: "61 2 * * *"', "SPC137", 81, "is not between 0 and 59"),
+    (CLUSTER, "    keep: 90d", "    keep: 90d\n    schedule: every night", "SPC137", 81, "it has 2 fields, not 5"),
     (CLUSTER, "nodes: 2\n      cpu: 120", "nodes: 1\n      cpu: 120", "SPC210", 39, "; "),
 ]  # fmt: skip
 

@@ -9,10 +9,10 @@ import re
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError, available_timezones
 
 from blueprint.check import forms
-from blueprint.check.native.cron import schedule_problem
 from blueprint.check.native.pods import pod_template
 from blueprint.check.native.problems import Problems, label_selector
 from blueprint.check.shapes import Body, items, mapping, maps, number, text
+from blueprint.cron import schedule_problem
 from blueprint.finding import Confidence
 
 _ACTIONS = ("Count", "FailIndex", "FailJob", "Ignore")

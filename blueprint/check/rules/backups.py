@@ -12,9 +12,9 @@ from blueprint.catalog.gating import standing_namespaces
 from blueprint.check.durations import hours_between_runs, seconds
 from blueprint.check.globs import glob
 from blueprint.check.graph import Graph
-from blueprint.check.native.cron import schedule_problem
 from blueprint.check.rules.say import say, warn
 from blueprint.check.shapes import Body, items, known, mapping, placeholder, text
+from blueprint.cron import schedule_problem
 from blueprint.finding import Finding, Ref
 from blueprint.objects import Manifest
 

@@ -14,9 +14,9 @@ from blueprint.catalog.references import walk
 from blueprint.catalog.tables import table
 from blueprint.check.durations import seconds
 from blueprint.check.graph import Graph
-from blueprint.check.native.cron import schedule_problem
 from blueprint.check.rules.say import say
 from blueprint.check.shapes import placeholder
+from blueprint.cron import schedule_problem
 from blueprint.finding import Finding
 
 _LONG = re.compile(r"(\d+)\s*(d|days?|w|weeks?|y|years?|mo|months?)")

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from blueprint.check.native.cron import schedule_problem
+from blueprint.cron import schedule_problem
 
 TABLE = json.loads((Path(__file__).parent / "schedules.json").read_text("utf-8"))
 

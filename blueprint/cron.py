@@ -1,4 +1,4 @@
-"""Cron schedules as CronJobs read them.
+"""Cron schedules as CronJobs and Velero read them.
 
 Source: github.com/robfig/cron/v3@v3.0.1 parser.go (ParseStandard), through k8s.io/kubernetes@v1.35.4
 pkg/util/parsers (ParseCronScheduleWithPanicRecovery).
