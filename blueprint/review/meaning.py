@@ -104,6 +104,12 @@ def meanings(sides: Sides, pairs: Sequence[Pair], where: Places) -> list[Meaning
     return found
 
 
+def places_differ(pair: Pair) -> bool:
+    """Whether what means nothing for the object itself may decide where pods stand: labels, and what nodes offer."""
+    kinds = ("Node", "Namespace")
+    return pair.ref.kind_name in kinds and bool(pair.old and pair.new) and pair.old.body != pair.new.body
+
+
 def _words(pairs: Sequence[Pair]) -> tuple[bytes, ...]:
     """What stands in the files that must be read: with all jobs only where more than jobs and runtimes changed."""
     others = [pair for pair in pairs if not _is_job(pair)]
@@ -198,10 +204,13 @@ def _team(found: World, queue: str) -> str:
 def _jobs(old: _Half, new: _Half, pairs: Sequence[Pair], cluster: str) -> Iterator[Meaning]:
     before, after = old.jobs(), new.jobs()
     chosen = list(_touched(before, after, old.world, new.world, pairs))
-    left = len(chosen) - _MOST_JOBS
+    left, queues = len(chosen) - _MOST_JOBS, new.world.local_queues.keys()
     for ref in chosen[:_MOST_JOBS]:
         then, now = before.get(ref), after.get(ref)
-        yield from _compared(ref, old.decide(then) if then else None, new.decide(now) if now else None, cluster)
+        found = new.decide(now) if now else None
+        if now and found and found.admissible is None and _place(now) in old.world.local_queues.keys() - queues:
+            found = replace(found, admissible=False)  # its queue is not somewhere else: it goes with this very change
+        yield from _compared(ref, old.decide(then) if then else None, found, cluster)
         yield from _peak(ref, old, new, cluster)
     if left > 0:
         words = f"{left} more jobs were not decided: only the first {_MOST_JOBS} are"

@@ -11,7 +11,7 @@ from blueprint.review.around import Around
 from blueprint.review.changes import Judge
 from blueprint.review.judged import configuration, judged
 from blueprint.review.lines import placed
-from blueprint.review.meaning import meanings
+from blueprint.review.meaning import meanings, places_differ
 from blueprint.review.model import Counts, Judged, Meaning, Pair, Review, Risk, Statement
 from blueprint.review.order import plans
 from blueprint.review.pairs import paired, places, renames
@@ -39,13 +39,14 @@ def compare(opened: Sides, *, findings: bool = True, shipped: SchemaPack | None 
     said = [(pair, judge.statements(pair)) for pair in pairs if pair.new or pair.there.source.file not in broken]
     statements = [statement for _, found in said for statement in found]
     loud = [pair for pair, found in said if any(each.risk is not Risk.NONE for each in found)]
+    quiet = [pair for pair, found in said if places_differ(pair) and all(each.risk is Risk.NONE for each in found)]
     return Review(
         base=opened.base.name,
         head=opened.head.name,
         clusters=tuple(sorted({where.cluster(m) for m in (*old, *new)} - {""})),
         counts=_counts(said, opened, (old, new)),
         statements=tuple(statements),
-        meanings=(*broken.values(), *meanings(opened, loud, where)),
+        meanings=(*broken.values(), *meanings(opened, [*loud, *quiet], where)),
         waves=tuple(plans(opened, pairs, where)),
         radius=tuple(radius.words(loud, around)),
         findings=judged(opened, pack, configuration(opened)) if findings else Judged(),

@@ -11,8 +11,10 @@ from blueprint.catalog.schemas import SchemaPack
 from blueprint.review.run import compare
 from blueprint.review.sides import Library, Side, compared
 from tests.conformance.kueue.oracle import Oracle
+from tests.conformance.kueue.turns import QUIET, TURNS, turned
 from tests.conformance.kueue.worlds import Body, Made, Maker
 
+_LOST, _WON = "can no longer be admitted", "can be admitted from now on"
 CHANGES = int(os.environ.get("BLUEPRINT_CHANGES", "60"))
 _AT_ONCE = 60
 
@@ -138,10 +140,30 @@ def test_differences_of_meaning_are_kueues(oracle: Oracle) -> None:
         after = decided(oracle, [other(new) for _, _, new in part])
         for (old, what, new), was, will in zip(part, before, after, strict=True):
             said = reviewed(old, new, pack)
-            lost = any("can no longer be admitted" in words for words in said)
-            won = any("can be admitted from now on" in words for words in said)
+            lost = any(_LOST in words for words in said)
+            won = any(_WON in words for words in said)
             flips += was is not will
             if (lost, won) != (was and not will, will and not was):
                 wrong.append(f"world {old.seed}, {what}: Kueue {was} → {will}, the review says {sorted(said)}")
     assert wrong == []
     assert flips >= CHANGES // 10, f"only {flips} of {len(pairs)} changes decide anything"
+
+
+def test_each_reason_is_told_in_both_directions(oracle: Oracle) -> None:
+    """Changes made for one reason each shut a job out, undone they let it in; those that only look so say nothing."""
+    pack = SchemaPack.shipped()
+    cases = {**TURNS, **QUIET}
+    pairs = [turned(number, steps) for number, steps in enumerate(cases.values())]
+    before = decided(oracle, [old for old, _ in pairs])
+    after = decided(oracle, [other(new) for _, new in pairs])
+    wrong: list[str] = []
+    for (name, (old, new)), was, will in zip(zip(cases, pairs, strict=True), before, after, strict=True):
+        if (was, will) != (True, name not in TURNS):
+            wrong.append(f"{name}: Kueue {was} → {will}, which is not what the change is made for")
+        for way, one, two, then, now in (("", old, new, was, will), (" undone", new, old, will, was)):
+            said = reviewed(one, two, pack)
+            told = [any(words in each for each in said) for words in (_LOST, _WON)]
+            if told != [then and not now, now and not then]:
+                wrong.append(f"{name}{way}: Kueue {then} → {now}, the review says {sorted(said)}")
+    assert wrong == []
+    assert len(TURNS) >= 40
