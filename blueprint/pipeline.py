@@ -273,6 +273,9 @@ def check_paths(
         asked = ", ".join(names)
         hint = "folders are searched for .yaml, .yml and .json, but not hidden ones"
         raise UsageError("nothing to check: no document is there", where=asked, hint=hint)
+    if not counts.documents and counts.unreadable:
+        # Nothing was read at all: what is a remark beside other files is the whole answer here.
+        findings = [replace(finding, severity=Severity.ERROR) for finding in findings]
     return Checking(
         Report(findings),
         Totals(

@@ -153,3 +153,13 @@ def test_placeholders_are_said_to_be_unknown(tree: Path) -> None:
     done = blueprint("check", cwd=tree)
     assert done.returncode == 0
     assert "not judged in full: 1 object" in done.stdout
+
+
+@pytest.mark.parametrize("content", [b"\0\1\2\3", "a: é\n".encode("utf-16"), b"a: \xff\n"])
+def test_a_folder_of_which_nothing_can_be_read_is_not_approved(content: bytes, tmp_path: Path) -> None:
+    (tmp_path / "a.yaml").write_bytes(content)
+    done = blueprint("check", ".", cwd=tmp_path)
+    assert (done.returncode, "error" in done.stdout) == (1, True)
+    (tmp_path / "b.yaml").write_text("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n")
+    beside = blueprint("check", ".", cwd=tmp_path)
+    assert (beside.returncode, "a.yaml" in beside.stdout) == (0, True)

@@ -113,6 +113,8 @@ class _Collected:
         reading = read(content, name)
         if reading.finding is not None:
             self.findings.append(reading.finding)
+        elif not reading.texts:
+            self.findings.append(_empty(name, content))
         known = [self._document(text) for text in reading.texts]
         if reading.finding is not None or not all(known):
             self.unread.append(content if _is_text(content) else None)
@@ -222,8 +224,22 @@ def _kind(text: Text) -> tuple[type[Model] | None, Finding | None]:
     if version is None and kind is None and "spec" in data:
         message, fix = "neither apiVersion nor kind", f"add apiVersion: {API_VERSION} and kind"
         return None, Finding("SPC121", message, locate(""), fix=fix)
-    what = f"{kind} of {version}" if isinstance(version, str) and isinstance(kind, str) else "other YAML"
-    return None, _note(locate, f"not a spec, and not rendered: {what[:200]}")
+    if not isinstance(version, str) or not isinstance(kind, str):
+        lacks = " nor ".join(
+            key for key, value in (("apiVersion", version), ("kind", kind)) if not isinstance(value, str)
+        )
+        message = f"no spec, and not rendered: it has {'neither ' if ' nor ' in lacks else 'no '}{lacks}"
+        fix = f"add apiVersion: {API_VERSION} and kind, or move the file out of the folders of specs"
+        return None, Finding("SPC124", message, locate(""), Severity.WARNING, Confidence.LIKELY, fix=fix)
+    return None, _note(locate, f"not a spec, and not rendered: {kind} of {version}"[:200])
+
+
+def _empty(name: str, content: bytes) -> Finding:
+    """A file without a document. Who wrote comments knew what they did; who saved nothing may not."""
+    at, fix = Source(name, 1), "write a spec, or delete the file"
+    if content.strip(b" \t\r\n-\xef\xbb\xbf"):
+        return Finding("SPC124", "no document, only comments or null: nothing is rendered", at, Severity.NOTE, Confidence.STYLE)
+    return Finding("SPC124", "the file is empty: nothing is rendered", at, Severity.WARNING, Confidence.LIKELY, fix=fix)
 
 
 def _wrong_kind(locate: Locator, kind: object) -> Finding:

@@ -49,6 +49,7 @@ def test_every_rule_of_specs_is_provoked_by_some_test() -> None:
         "SPC113",
         "SPC120",
         "SPC123",
+        "SPC124",
         "SPC210",
         "SPC213",
         "SPC217",

@@ -117,15 +117,39 @@ def test_fifty_megabytes_are_one_finding(platform: Path, put: Put) -> None:
         "apiVersion: serving.kserve.io/v1beta1\nkind: InferenceService\nmetadata: {name: a}\n",
         "apiVersion: cluster.x-k8s.io/v1beta2\nkind: Cluster\nmetadata: {name: a}\n",
         "apiVersion: policies.kyverno.io/v1\nkind: ValidatingPolicy\nmetadata: {name: a}\n",
-        "replicas: 3\n",
     ],
-    ids=["configmap", "kyverno", "kserve", "cluster-api", "policies", "values"],
+    ids=["configmap", "kyverno", "kserve", "cluster-api", "policies"],
 )
 def test_what_is_no_spec_is_a_note(platform: Path, put: Put, text: str) -> None:
     put("apps/other.yaml", text)
     [finding] = load(platform).findings
     assert (finding.code, finding.severity) == ("SPC123", Severity.NOTE)
     assert not finding.fails
+
+
+@pytest.mark.parametrize(
+    ("text", "says", "severity"),
+    [
+        ("", "the file is empty", Severity.WARNING),
+        ("\n---\n\n", "the file is empty", Severity.WARNING),
+        ("# later\n", "only comments", Severity.NOTE),
+        ("replicas: 3\n", "it has neither apiVersion nor kind", Severity.WARNING),
+        ("metadata: {name: a}\nkind: 3\n", "it has neither apiVersion nor kind", Severity.WARNING),
+        ("apiVersion: v1\nmetadata: {name: a}\n", "it has no kind", Severity.WARNING),
+        ("kind: ConfigMap\nmetadata: {name: a}\n", "it has no apiVersion", Severity.WARNING),
+    ],
+)
+def test_a_file_of_nothing_is_said(platform: Path, put: Put, text: str, says: str, severity: Severity) -> None:
+    put("apps/other.yaml", text)
+    [finding] = load(platform).findings
+    assert (finding.code, finding.severity) == ("SPC124", severity)
+    assert says in finding.message
+    assert finding.source is not None and finding.source.file == "apps/other.yaml" and finding.source.line
+
+
+def test_an_empty_document_beside_a_spec_is_nothing_to_say(platform: Path, put: Put) -> None:
+    put("apps/job.yaml", f"---\n{JOB}---\n# end\n")
+    assert not load(platform).findings
 
 
 def test_a_mistake_hides_only_what_it_makes_unknowable(platform: Path, put: Put) -> None:
