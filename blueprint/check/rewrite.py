@@ -301,4 +301,6 @@ def _add(lines: list[str], start: int, root: Node, edit: Edit) -> None:
     elif last == "-":
         lines.insert(at, " " * (node.column) + f"- {written}")
     else:
+        if lines[at][: node.column].strip(" "):  # an item of a list: behind its first key, which stands after the dash
+            at = _block_end(lines, at, node.column + 1)
         lines.insert(at, " " * node.column + written)

@@ -24,6 +24,7 @@ _USER = re.compile(r"[^.](serviceAccountName(?:space)?|request.userInfo|request.
 _WHO = ("roles", "clusterRoles", "subjects")
 _READ = re.compile(r"\brequest\.userInfo\.(\w+)")
 _ASKED = re.compile(r"\bhas\s*\(\s*request\.userInfo\b|\brequest\.\?userInfo\b|\brequest\.userInfo\.\?")
+_VERSION = re.compile(r"v\d(?:(?:alpha|beta)\d)?|\*")
 _FIX = "background: false, if the policy is about who asks"
 
 
@@ -66,9 +67,16 @@ def _of_rule(rule: Body, at: str) -> Iterator[tuple[str, str]]:
 
 
 def _subresource(kind: str) -> str:
-    """The subresource of `Pod/exec` or `v1/Pod/exec`, "" where there is none."""
-    last = kind.rpartition("/")[2]
-    return last if "/" in kind and last[:1].islower() and last.isalpha() else ""
+    """The subresource of `Pod/exec`, `v1/Pod/exec` or `Pod.exec`, "" where there is none."""
+    *head, last = kind.split("/")
+    parts = [*head, *last.split(".")]
+    if parts == ["*", "*"]:
+        return "*"
+    if len(parts) == 2:
+        return "" if _VERSION.fullmatch(parts[0]) and not (parts[0] == "*" and parts[1].islower()) else parts[1]
+    if len(parts) == 3:
+        return parts[2] if _VERSION.fullmatch(parts[0]) else ""
+    return parts[3] if len(parts) == 4 else ""
 
 
 def _variables(spec: Body) -> Iterator[tuple[str, str]]:

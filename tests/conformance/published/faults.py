@@ -31,6 +31,8 @@ from blueprint.objects import Manifest
 HERE = Path(__file__).parent
 BY_SERVER = ("CEL", "NAM", "NAT", "SCH", "SIZ", "UPG101", "UPG102")
 """Beginnings of the codes of rules that say what an API server refuses."""
+NOT_BY_SERVER = frozenset({"SCH116"})
+"""What a server takes, and whoever reads the object does not."""
 BY_WEBHOOK = frozenset({("NAM108", "ConstraintTemplate")})
 """What a webhook refuses and the server alone takes."""
 
@@ -48,7 +50,7 @@ class Fault:
     @property
     def by_server(self) -> bool:
         """Whether an API server can judge it."""
-        if self.manifest is None or (self.code, self.manifest.kind) in BY_WEBHOOK:
+        if self.code in NOT_BY_SERVER or self.manifest is None or (self.code, self.manifest.kind) in BY_WEBHOOK:
             return False
         if self.code == "SCH102" and not _of_the_pack(self.manifest):
             return False  # a CRD of the module serves other versions, and the server does not have it
