@@ -188,8 +188,9 @@ BROKEN: dict[str, tuple[Change, str]] = {
 
 
 @pytest.mark.parametrize("name", BROKEN)
-def test_each_broken_world_is_refused_for_its_reason(deployment: Deployment, name: str) -> None:
+def test_each_broken_world_is_refused_for_its_reason(deployment: Deployment, name: str, tmp_path: Path) -> None:
     change, code = BROKEN[name]
+    assert codes(Deployment(tmp_path / "twin").judge()[0]) == [], "the world before it is broken"
     change(deployment)
     world, _, _ = deployment.judge()
     assert code in codes(world), [refused.message for refused in world.refusals]

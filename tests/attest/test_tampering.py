@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import re
 import shutil
 from collections import Counter
@@ -16,6 +17,7 @@ from blueprint.attest.verify import Demands, verify
 from blueprint.catalog.rules import rules
 from tests.attest.forgers import Forgers
 from tests.attest.forgery import OPERATIONS, Scene
+from tests.attest.test_credential import BROKEN
 from tests.attest.world import Office, listing
 
 ROWS: list[dict[str, Any]] = yaml.safe_load((Path(__file__).parent / "tampering.yaml").read_text("utf-8"))
@@ -35,7 +37,9 @@ def demands(scene: Scene) -> Demands:
 @pytest.mark.parametrize("row", ROWS, ids=[row["attack"] for row in ROWS])
 def test_refused(row: dict[str, Any], tree: Path, office: Office, forgers: Forgers) -> None:
     scene = Scene(tree, forgers)
-    scene.run(row["do"])
+    twin = verify(listing(tree), office.prover(), demands(scene))
+    assert twin.findings == (), "the tree before the attack"
+    scene.run(copy.deepcopy(row["do"]))
     verdict = verify(listing(tree), office.prover(), demands(scene))
     codes = [finding.code for finding in verdict.findings]
     assert any(re.fullmatch(row["code"], code) for code in codes), verdict.findings
@@ -75,8 +79,42 @@ def test_verifying_asks_nobody(tree: Path, office: Office) -> None:
     assert len(office.store.requests) == before
 
 
+#: Kinds of attacks that must be in the matrix, each by one of its rows.
+KINDS = {
+    "bytes": "raise a limit by one byte of a manifest",
+    "files": "add a manifest to an application",
+    "modes": "make a manifest executable",
+    "links": "replace a file by a link out of the tree",
+    "names": "add a twin by case",
+    "parts swapped between two valid bundles": "take the other bundle's log entry",
+    "another signer": "sign by another identity",
+    "another issuer": "sign for another issuer",
+    "expired": "use a certificate that had expired",
+    "too new": "stamp it in the future",
+    "foreign root": "sign by a Sigstore of one's own",
+    "missing time stamp": "strip the time stamp",
+    "stripped log entry": "strip the log entry",
+    "replayed older tree": "put the whole of an older signed tree in place",
+    "other cluster": "deploy it to a cluster that it is not for",
+    "other predicate": "sign another predicate",
+    "two subjects": "sign two subjects, one of them this",
+    "list swapped": "sign this digest with another list",
+    "signatures' folder as a path": "take the signatures' folder as an Application's path",
+}
+#: Those of a deployment, among the broken worlds of the credential.
+WORLDS = {
+    "policy off": "a policy in audit mode that claims to deny",
+    "policy narrowed": "a policy that a condition keeps from judging",
+    "report stale": "a report from before the policy changed",
+    "backup partial": "a backup that is partial",
+}
+"""Tags and unsigned containers are refused by the engines: tests/conformance/test_image_gate_live.py."""
+
+
 def test_the_matrix_is_wide() -> None:
-    assert len(ROWS) >= 80
+    assert len(ROWS) >= 140
+    assert set(KINDS.values()) <= {row["attack"] for row in ROWS}
+    assert set(WORLDS.values()) <= BROKEN.keys()
     assert [name for name, count in Counter(row["attack"] for row in ROWS).items() if count > 1] == []
     assert {name for row in ROWS for name in row["do"]} == set(OPERATIONS)
     reached = {code for code in rules() for row in ROWS if re.fullmatch(row["code"], code)}

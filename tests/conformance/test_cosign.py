@@ -12,8 +12,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
+from urllib.error import HTTPError
+from urllib.request import Request, urlopen
 
 import pytest
 from cryptography.hazmat.primitives.asymmetric import ec
@@ -21,24 +24,34 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 from sigstore.models import Bundle
 from sigstore.verify import Verifier
 from sigstore.verify.policy import Identity as ExactIdentity
+from typer.testing import CliRunner
 
 from blueprint.attest import cosign as second
 from blueprint.attest import sign as signing
-from blueprint.attest.bundle import ByKey
+from blueprint.attest.bundle import MEDIA_TYPE, ByKey
 from blueprint.attest.filelist import as_dicts, canonical, of_folder
+from blueprint.attest.imagelock import read_lock
 from blueprint.attest.images import verify_image
 from blueprint.attest.refusal import Refused
 from blueprint.attest.registry import Registry as OurRegistry
 from blueprint.attest.statement import PROVENANCE, RENDER, provenance_statement, render_statement
 from blueprint.attest.trust import Identity
 from blueprint.attest.verify import verify
+from blueprint.cli import app
 from tests.attest.conftest import foreign, office, signed_tree, tree  # noqa: F401 - fixtures
 from tests.attest.forgery import Scene
+from tests.attest.oci import INDEX, MANIFEST, signature
 from tests.attest.test_tampering import ROWS, forgers  # noqa: F401 - a fixture
-from tests.attest.world import RENDERER, Office, listing, rendered, write_tree
+from tests.attest.world import MALLORY, RENDERER, Office, listing, rendered, write_tree
 from tests.conformance.conftest import program
 
 pytestmark = pytest.mark.conformance
+
+EMPTY = "application/vnd.oci.empty.v1+json"
+
+
+def digest_of(data: bytes) -> str:
+    return f"sha256:{sha256(data).hexdigest()}"
 
 
 @dataclass
@@ -213,6 +226,43 @@ class Registry:
         done = subprocess.run([*crane, "digest", "--insecure", tag], check=True, capture_output=True, text=True)
         return f"{self.host}/serving/{name}@{done.stdout.strip()}"
 
+    def attach(self, image: str, bundle: bytes) -> None:
+        """A bundle as an artifact that refers to an image, as OCI 1.1 says and cosign 3 does."""
+        repository, _, digest = image.removeprefix(f"{self.host}/").partition("@")
+        rows = [self._blob(repository, data, kind) for data, kind in ((b"{}", EMPTY), (bundle, MEDIA_TYPE))]
+        subject = {
+            "mediaType": MANIFEST,
+            "digest": digest,
+            "size": len(self._ask("GET", f"{repository}/manifests/{digest}")),
+        }
+        manifest = {
+            "schemaVersion": 2,
+            "mediaType": MANIFEST,
+            "artifactType": MEDIA_TYPE,
+            "config": rows[0],
+            "layers": [rows[1]],
+            "subject": subject,
+        }
+        data = json.dumps(manifest).encode()
+        row = {"mediaType": MANIFEST, "digest": digest_of(data), "size": len(data), "artifactType": MEDIA_TYPE}
+        self._ask("PUT", f"{repository}/manifests/{row['digest']}", data, MANIFEST)
+        try:
+            self._ask("GET", f"{repository}/referrers/{digest}")
+        except HTTPError:
+            # A registry without that API: clients keep an index under a tag (distribution-spec, "Referrers Tag").
+            index = {"schemaVersion": 2, "mediaType": INDEX, "manifests": [row]}
+            self._ask("PUT", f"{repository}/manifests/{digest.replace(':', '-')}", json.dumps(index).encode(), INDEX)
+
+    def _blob(self, repository: str, data: bytes, kind: str) -> dict[str, Any]:
+        self._ask("POST", f"{repository}/blobs/uploads/?digest={digest_of(data)}", data, "application/octet-stream")
+        return {"mediaType": kind, "digest": digest_of(data), "size": len(data)}
+
+    def _ask(self, method: str, path: str, data: bytes | None = None, kind: str = "") -> bytes:
+        headers = {"Content-Type": kind} if kind else {"Accept": MANIFEST}
+        request = Request(f"http://{self.host}/v2/{path}", data, headers, method=method)
+        with urlopen(request, timeout=10) as answer:
+            return bytes(answer.read())
+
 
 @pytest.fixture
 def registry(tmp_path: Path) -> Iterator[Registry]:
@@ -242,6 +292,54 @@ def serving(folder: Path) -> Iterator[Registry]:
     finally:
         process.terminate()
         process.wait(timeout=10)
+
+
+def test_images_that_sigstore_python_signs_pass_cosign_and_our_gate(
+    cosign: Cosign,
+    office: Office,  # noqa: F811
+    registry: Registry,
+) -> None:
+    """Whoever builds images signs them, with the library that we use as well as with cosign: one form, two readers."""
+    plain = ["--allow-insecure-registry", "--allow-http-registry"]
+    client = OurRegistry(plain=[registry.host])
+    good, other, twice = (registry.image(name) for name in ("ours", "other", "twice"))
+    registry.attach(good, signature(office, good))
+    registry.attach(other, signature(office, good))
+    digests = tuple(image.rpartition(":")[2] for image in (twice, good))
+    registry.attach(twice, signature(office, twice, predicate="https://slsa.dev/provenance/v1", digests=digests))
+    cosign.done("verify", *cosign.trust, *cosign.signer, *plain, good)
+    assert verify_image(good, client, office.prover(), max_age=timedelta(hours=1)).identity == RENDERER
+    for image in (other, twice):
+        assert cosign.run("verify", *cosign.trust, *cosign.signer, *plain, image).returncode != 0
+        with pytest.raises(Refused) as caught:
+            verify_image(image, client, office.prover())
+        assert caught.value.code == "SIG108"
+    somebody = ["--certificate-identity", MALLORY, "--certificate-oidc-issuer", office.store.issuer]
+    assert cosign.run("verify", *cosign.trust, *somebody, *plain, good).returncode != 0
+
+
+def test_the_lock_takes_images_that_either_signs(
+    cosign: Cosign,
+    office: Office,  # noqa: F811
+    registry: Registry,
+    root_file: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """`blueprint images lock` over a real registry: signed by cosign, signed by sigstore-python, and by nobody."""
+    theirs, ours, nobody = (registry.image(name) for name in ("theirs", "ours", "nobody"))
+    cosign.done("sign", *cosign.services, "--allow-insecure-registry", "--allow-http-registry", theirs)
+    registry.attach(ours, signature(office, ours))
+    monkeypatch.chdir(cosign.folder)
+    who = ["--identity", RENDERER, "--issuer", office.store.issuer, "--trusted-root", str(root_file)]
+    given = [*who, "--plain-http", registry.host]
+    tags = [f"{registry.host}/serving/{name}:1" for name in ("theirs", "ours")]
+    done = CliRunner().invoke(app, ["images", "lock", *tags, *given])
+    assert done.exit_code == 0, done.output
+    assert {row.digest for row in read_lock(Path("images.lock")).values()} == {
+        image.partition("@")[2] for image in (theirs, ours)
+    }
+    refused = CliRunner().invoke(app, ["images", "lock", nobody, *given])
+    assert (refused.exit_code, "SIG403" in refused.output) == (1, True)
 
 
 def test_images_that_cosign_signs_pass_our_gate(cosign: Cosign, office: Office, registry: Registry) -> None:  # noqa: F811

@@ -15,7 +15,6 @@ from typing import Any
 
 import pytest
 
-from blueprint.conform.certificates import authority
 from blueprint.conform.client import Answer, Client, Target
 from blueprint.conform.component import Component
 from blueprint.conform.components.gatekeeper import GATEKEEPER
@@ -69,18 +68,13 @@ class Hall:
 class Engine(LocalCluster):
     """An API server and one policy engine: admission needs no nodes and no controllers, and pods are not run here."""
 
-    def __init__(self, component: Component, folder: Path) -> None:
+    def __init__(self, folder: Path, *components: Component) -> None:
         super().__init__([], folder=folder)
-        self._components = (component,)
+        self._components = components
 
     def _start(self) -> None:
-        (component,) = self._components
-        self._authority = authority(self.folder / "certificates")
-        ground = self._lay(component)
-        self._populate([component], {component.name: ground})
-        component.prepare(ground)
-        self._run(component, ground)
-        self._await(self._running[component.name])
+        for component in self._components:
+            self.start(component)
 
 
 @contextmanager
@@ -88,7 +82,7 @@ def opened(component: Component, premises: Premises) -> Iterator[Hall]:  # noqa:
     """The hall of one engine."""
     for name in ("etcd", "kube-apiserver", component.program):
         program(name)
-    with Engine(component, premises.folder / component.name) as running:
+    with Engine(premises.folder / component.name, component) as running:
         running.plane.namespace(TENANT, {"platform.blueprint/team": "a"})
         running.plane.namespace("kube-system")
         yield Hall(running, premises.gallery, premises.world, premises.service)
@@ -98,6 +92,7 @@ def _cases(hall: Hall) -> dict[str, tuple[Answer, bool]]:
     """What every engine must say of every image, wherever in a pod it stands."""
     gallery = hall.gallery
     side = [{"name": "side", "image": gallery.unsigned}]
+    models, others = ([{"name": "models", "image": {"reference": image}}] for image in (gallery.good, gallery.unsigned))
     return {
         "signed": (hall.pod(gallery.good), True),
         "unsigned": (hall.pod(gallery.unsigned), False),
@@ -106,6 +101,8 @@ def _cases(hall: Hall) -> dict[str, tuple[Answer, bool]]:
         "too old": (hall.pod(gallery.old), False),
         "a tag": (hall.pod(gallery.tag), False),
         "an unsigned init container": (hall.pod(gallery.good, initContainers=side), False),
+        "a signed image that is mounted": (hall.pod(gallery.good, volumes=models), True),
+        "an unsigned image that is mounted": (hall.pod(gallery.good, volumes=others), False),
         "an unsigned ephemeral container": (_ephemeral(hall, gallery.unsigned), False),
         "an image of somebody else's registry": (hall.pod("registry.example.com/other:1"), True),
         "an unsigned image of the system": (hall.pod(gallery.unsigned, "kube-system"), True),
