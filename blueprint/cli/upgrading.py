@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Annotated
 
 import typer
@@ -44,8 +45,12 @@ def upgrade(
         before, dots, after = asked.partition("..")
         now = before if dots else today.get(name, "")
         found.append(move(name, now, after if dots else asked, reading.manifests, pack))
+    found = told.placed(found)
     if patch:
-        print(told.patch(found), end="")
+        written = told.patch(found)
+        print(written.text, end="")
+        for need in written.left:
+            print(f"not in the patch: {need.source} {need.object}: {need.words}", file=sys.stderr)
     elif output is Output.JSON:
         print(json.dump(told.document(found)), end="")
     else:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import difflib
-from collections import defaultdict
+import json
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from blueprint.check.locate import locate
-from blueprint.finding import Source
+from blueprint.check.rewrite import rewritten
+from blueprint.finding import Edit, Source
 from blueprint.report.text import printable
 from blueprint.report.totals import counted
 from blueprint.review.upgrade import Move, Need, Verdict
@@ -84,36 +86,79 @@ def _need(need: Need) -> dict[str, Any]:
         "object": {"group": ref.group, "kind": ref.kind, "namespace": ref.namespace, "name": ref.name} if ref else None,
         "source": {"file": place.file, "line": place.line} if place else None,
         "apiVersion": need.patch or None,
+        "patch": [_operation(edit) for edit in need.edits],
         "reason": need.reason or None,
     }
 
 
-def patch(moves: Iterable[Move], base: Path = Path()) -> str:
-    """A unified diff that writes the new `apiVersion` of every object that needs no more than that; "" for none."""
-    wanted: dict[str, dict[int, str]] = defaultdict(dict)
+def _operation(edit: Edit) -> dict[str, Any]:
+    value = {"value": json.loads(edit.value)} if edit.value else {}
+    return {"op": edit.op, "path": edit.path, **({"from": edit.source} if edit.source else {}), **value}
+
+
+def placed(moves: Iterable[Move], base: Path = Path()) -> list[Move]:
+    """The same moves, with needs that stand on the line of the field that they mean."""
     texts: dict[str, str] = {}
-    for need in (need for each in moves for need in each.needs if need.patch and need.source):
-        assert need.source is not None  # noqa: S101 - filtered above
+    return [replace(each, needs=tuple(_placed(need, texts, base) for need in each.needs)) for each in moves]
+
+
+def _placed(need: Need, texts: dict[str, str], base: Path) -> Need:
+    if not need.path or need.source is None or not need.source.line:
+        return need
+    file = need.source.file
+    try:
+        text = texts[file] if file in texts else texts.setdefault(file, (base / file).read_text("utf-8"))
+    except (OSError, UnicodeDecodeError):
+        return need
+    return replace(need, source=locate(text, need.source, need.path))
+
+
+@dataclass(frozen=True, slots=True)
+class Patch:
+    """A unified diff, "" for none, and the needs that it leaves: their files are built as edits do not know."""
+
+    text: str
+    left: tuple[Need, ...] = ()
+
+
+def patch(moves: Iterable[Move], base: Path = Path()) -> Patch:
+    """The diff that writes every object that needs no more than writing: its version, and the fields that move."""
+    before: dict[str, str] = {}
+    after: dict[str, str] = {}
+    left: list[Need] = []
+    for need in dict.fromkeys(need for each in moves for need in each.needs if need.patch and need.source):
+        assert need.source is not None and need.object is not None  # noqa: S101 - an object that is written again
         file = need.source.file
-        if file not in texts:
-            texts[file] = (base / file).read_text("utf-8")
-        start = Source(file, need.source.line, 1)
-        wanted[file][locate(texts[file], start, "apiVersion").line] = need.patch
-    return "".join(_diff(file, texts[file], lines) for file, lines in sorted(wanted.items()))
+        if file not in before:
+            before[file] = after[file] = (base / file).read_text("utf-8")
+        written = rewritten(after[file], need.object, need.edits)
+        if written is None and len(need.edits) == 1:
+            written = _versioned(after[file], need.source, need.patch)
+        if written is None:
+            left.append(need)
+        else:
+            after[file] = written
+    return Patch("".join(_diff(file, before[file], after[file]) for file in sorted(before)), tuple(left))
 
 
-def _diff(file: str, written: str, lines: dict[int, str]) -> str:
-    before = written.splitlines(keepends=True)
-    after = list(before)
-    for number, version in lines.items():
-        line = before[number - 1]
-        head, found, rest = line.partition("apiVersion")
-        if found:
-            quote = '"' if rest.lstrip().startswith('"') else ""  # JSON
-            ending = rest[len(rest.rstrip("\n")) :]
-            tail = "," if rest.rstrip().endswith(",") else ""
-            after[number - 1] = f"{head}apiVersion{quote}: {quote}{version}{quote}{tail}{ending}"
-    return "".join(difflib.unified_diff(before, after, f"a/{file}", f"b/{file}"))
+def _versioned(text: str, source: Source, version: str) -> str | None:
+    """Only the version, in text of any form; it stands on the line where it stood, for nothing else was written."""
+    lines = text.splitlines(keepends=True)
+    number = locate(text, Source(source.file, source.line, 1), "apiVersion").line
+    line = lines[number - 1]
+    head, found, rest = line.partition("apiVersion")
+    if not found:
+        return None
+    quote = '"' if rest.lstrip().startswith('"') else ""  # JSON
+    ending = rest[len(rest.rstrip("\n")) :]
+    tail = "," if rest.rstrip().endswith(",") else ""
+    lines[number - 1] = f"{head}apiVersion{quote}: {quote}{version}{quote}{tail}{ending}"
+    return "".join(lines)
+
+
+def _diff(file: str, before: str, after: str) -> str:
+    lines = (text.splitlines(keepends=True) for text in (before, after))
+    return "".join(difflib.unified_diff(*lines, f"a/{file}", f"b/{file}"))
 
 
 def worst(moves: Iterable[Move]) -> Verdict:

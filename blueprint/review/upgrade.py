@@ -23,8 +23,9 @@ from blueprint.check.defaults import with_defaults
 from blueprint.check.engines import Engine, engines
 from blueprint.check.graph import Graph
 from blueprint.errors import UsageError
-from blueprint.finding import Finding, Ref, Severity, Source
+from blueprint.finding import Edit, Finding, Ref, Severity, Source
 from blueprint.objects import Manifest
+from blueprint.review.conversion import Converted, converted, way_to
 from blueprint.review.diff import diff, keyed_path
 from blueprint.review.words import shown
 
@@ -43,11 +44,16 @@ class Verdict(StrEnum):
 _RANK = {verdict: rank for rank, verdict in enumerate(Verdict)}
 
 
+def _rank(verdict: Verdict) -> int:
+    return _RANK[verdict]
+
+
 @dataclass(frozen=True, slots=True)
 class Need:
     """One thing that stands in the way, or is only told (`safe`).
 
-    `patch` is the new value of `apiVersion` where writing that is all that is to be done, "" elsewhere.
+    `patch` is the new `apiVersion` where writing is all that is to be done, "" elsewhere, and `edits` is what to write:
+    the version, and the fields that are elsewhere in it. `path` is the field that is meant, "" for the object.
     """
 
     verdict: Verdict
@@ -56,6 +62,8 @@ class Need:
     object: Ref | None = None
     patch: str = ""
     reason: str = ""
+    edits: tuple[Edit, ...] = ()
+    path: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +80,7 @@ class Move:
     @property
     def verdict(self) -> Verdict:
         """The worst of all needs."""
-        return max((need.verdict for need in self.needs), key=lambda each: _RANK[each], default=Verdict.SAFE)
+        return max((need.verdict for need in self.needs), key=_rank, default=Verdict.SAFE)
 
 
 def names() -> list[str]:
@@ -92,7 +100,7 @@ def move(name: str, before: str, after: str, manifests: Sequence[Manifest], pack
     elif name == VLLM:
         needs, count, sources = _engines(before, after, manifests)
     else:
-        needs, count, sources = _kubernetes(before, after, manifests)
+        needs, count, sources = _kubernetes(before, after, manifests, pack)
     ordered = sorted(
         dict.fromkeys(needs), key=lambda need: (-_RANK[need.verdict], need.source or Source(""), need.words)
     )
@@ -128,7 +136,7 @@ def _component(name: str, before: str, after: str, manifests: Sequence[Manifest]
     for each, told in ((before, old), (after, new)):
         if version(each) != version(told):
             needs.append(Need(Verdict.SAFE, f"{name} {each} is judged by the CRDs of {told}"))
-    needs += _ruled(name, before, after, manifests)
+    needs += _ruled(name, before, after, manifests, pack)
     return needs, len(mine), tuple(f"{module}@v{each}" for each in dict.fromkeys((old, new)))
 
 
@@ -142,19 +150,13 @@ def _of_object(
         if not others:
             yield Need(Verdict.BLOCKED, f"{name} has no kind {ref.kind}", place, ref)
             return
-        moved = f"{ref.group}/{others[0]}"
-        again = replace(manifest, body={**manifest.body, "apiVersion": moved})
-        wrong = [f for f in Validator(now, rules=()).create(again) if f.fails]
-        words = f"{name} does not serve {manifest.api_version}: write it as {moved}"
-        if wrong:
-            yield Need(Verdict.MANUAL, f"{words}, and then {_said(wrong[0])}", place, ref)
-        else:
-            yield Need(Verdict.MANUAL, words, place, ref, patch=moved)
+        yield _as(manifest, converted(manifest, [f"{ref.group}/{others[0]}"], now), name)
         return
     if kind.deprecated:
-        yield Need(
-            Verdict.SAFE, f"{name} warns of {manifest.api_version}: {kind.deprecation or 'deprecated'}", place, ref
-        )
+        words = f"{name} warns of {manifest.api_version}: {kind.deprecation or 'deprecated'}"
+        others = [each for each in now.versions(ref.group, ref.kind) if f"{ref.group}/{each}" != manifest.api_version]
+        again = converted(manifest, [f"{ref.group}/{others[0]}"], now) if others else None
+        yield _written(Need(Verdict.SAFE, words, place, ref), again)
     old = then.kind(manifest.api_version, manifest.kind)
     known = {_mark(f) for f in validators[0].create(manifest)} if old is not None else set()
     for finding in validators[1].create(manifest):
@@ -163,9 +165,24 @@ def _of_object(
             dropped = finding.code == "SCH104"
             verdict = Verdict.MANUAL if dropped else Verdict.BLOCKED
             words = f"{name} drops {finding.path} without a word" if dropped else f"{name}: {_said(finding)}"
-            yield Need(verdict, words, finding.source or place, ref, reason=finding.code)
+            yield Need(verdict, words, finding.source or place, ref, reason=finding.code, path=finding.path)
     if old is not None:
         yield from _defaults(manifest, old, kind, name)
+
+
+def _as(manifest: Manifest, again: Converted, name: str) -> Need:
+    """An object that must be written in another version: by a patch, or by hand from the field on that stays wrong."""
+    words = f"{name} does not serve {manifest.api_version}: write it as {again.api_version}"
+    return _written(Need(Verdict.MANUAL, words, manifest.source, manifest.ref), again)
+
+
+def _written(need: Need, again: Converted | None) -> Need:
+    if again is None:
+        return need
+    if again.wrong is not None:
+        words = f"{need.words}, and then by hand: {_said(again.wrong)}"
+        return replace(need, words=words, verdict=max(need.verdict, Verdict.MANUAL, key=_rank), path=again.wrong.path)
+    return replace(need, patch=again.api_version, edits=again.edits)
 
 
 def _mark(finding: Finding) -> tuple[str, str, str]:
@@ -206,12 +223,25 @@ def _storage(name: str, old: str, new: str, mine: Sequence[Manifest]) -> Iterato
             yield Need(Verdict.BLOCKED, words, reason="status.storedVersions")
 
 
-def _kubernetes(before: str, after: str, manifests: Sequence[Manifest]) -> Judged:
+def _kubernetes(before: str, after: str, manifests: Sequence[Manifest], pack: SchemaPack) -> Judged:
     """Kubernetes itself: what it serves, and what the makers of components say of it."""
     if (refusal := _beyond(after)) is not None:
         return [refusal], 0, ()
-    needs = [*_ruled(KUBERNETES, before, after, manifests), *_supported(after, manifests)]
+    needs = [*_ruled(KUBERNETES, before, after, manifests, pack), *_supported(after, manifests)]
+    told = {need.object for need in needs if need.reason == "UPG101"}
+    needs += _warned(after, [m for m in manifests if m.ref not in told], pack)
     return needs, len(manifests), ("k8s.io/api v0.35.4, v0.37.2",)
+
+
+def _warned(after: str, manifests: Sequence[Manifest], pack: SchemaPack) -> Iterator[Need]:
+    """Objects that are still served, and that a patch brings to the version that stays."""
+    for manifest in manifests:
+        if way := way_to(manifest, after):
+            life = lifecycle(manifest.api_version, manifest.kind)
+            since = f" since {life.deprecated}" if life and life.deprecated else ""
+            words = f"{manifest.api_version} {manifest.kind} is deprecated{since}; {way[-1]} stays"
+            need = _written(Need(Verdict.SAFE, words, manifest.source, manifest.ref), converted(manifest, way, pack))
+            yield replace(need, verdict=Verdict.SAFE)
 
 
 def _engines(before: str, after: str, manifests: Sequence[Manifest]) -> Judged:
@@ -244,12 +274,12 @@ def _of_engine(engine: Engine, before: str, after: str) -> Iterator[Need]:
                 yield Need(Verdict.BLOCKED, f"vLLM {after} refuses {name} {value}", place, ref)
 
 
-def _ruled(name: str, before: str, after: str, manifests: Sequence[Manifest]) -> list[Need]:
+def _ruled(name: str, before: str, after: str, manifests: Sequence[Manifest], pack: SchemaPack) -> list[Need]:
     """What the rules that know versions say of the new release, and not of the old one."""
     then, now = (_findings(manifests, {name: each} if each else {}) for each in (before, after))
     known = {(_mark(finding), finding.object) for finding in then}
     return [
-        _need(finding, manifests)
+        _need(finding, manifests, after, pack)
         for finding in now
         if (_mark(finding), finding.object) not in known and finding.severity is not Severity.NOTE
     ]
@@ -259,17 +289,16 @@ def _findings(manifests: Sequence[Manifest], versions: Mapping[str, str]) -> lis
     return [finding for rule in tree_rules(versions=versions) for finding in rule(manifests)]
 
 
-def _need(finding: Finding, manifests: Sequence[Manifest]) -> Need:
+def _need(finding: Finding, manifests: Sequence[Manifest], after: str, pack: SchemaPack) -> Need:
     """A finding that comes new with a release. An API that only moved is a patch."""
     found = next(
         (m for m in manifests if m.ref == finding.object and m.source.file == (finding.source or Source("")).file), None
     )
-    life = lifecycle(found.api_version, found.kind) if found else None
-    patch = life.replacement if life and finding.code == "UPG101" else ""
-    fix = f" ({finding.fix})" if finding.fix else ""
-    words = f"{_said(finding)}{fix}"
-    verdict = Verdict.BLOCKED if finding.fails and not patch else Verdict.MANUAL
-    return Need(verdict, words, finding.source, finding.object, patch, finding.code)
+    way = way_to(found, after) if found and finding.code == "UPG101" else []
+    fix = f" ({finding.fix})" if finding.fix and not way else f" (use {way[-1]})" if way else ""
+    verdict = Verdict.BLOCKED if finding.fails and not way else Verdict.MANUAL
+    need = Need(verdict, f"{_said(finding)}{fix}", finding.source, finding.object, reason=finding.code)
+    return _written(need, converted(found, way, pack)) if found and way else need
 
 
 def _beyond(after: str) -> Need | None:

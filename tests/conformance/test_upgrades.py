@@ -14,13 +14,14 @@ from typing import Any
 import pytest
 
 from blueprint.catalog.schemas import SchemaPack
+from blueprint.check.patches import apply
 from blueprint.conform import modules
 from blueprint.conform.client import Answer, Target
 from blueprint.conform.controlplane import ControlPlane
 from blueprint.conform.crds import load, without_descriptions
 from blueprint.finding import Source
 from blueprint.objects import Manifest
-from blueprint.review.upgrade import Verdict, move
+from blueprint.review.upgrade import Need, Verdict, move
 from tests.conformance.conftest import ROOT
 
 Body = dict[str, Any]
@@ -123,6 +124,43 @@ QUEUE: Body = {
     },
 }
 OLD_QUEUE: Body = {"apiVersion": "kueue.x-k8s.io/v1beta1", "kind": "LocalQueue", "spec": {"clusterQueue": "q"}}
+MOVED_QUEUE: Body = {
+    "apiVersion": "kueue.x-k8s.io/v1beta1",
+    "kind": "ClusterQueue",
+    "spec": {
+        "cohort": "all",
+        "namespaceSelector": {},
+        "admissionChecks": ["provisioning"],
+        "flavorFungibility": {"whenCanBorrow": "Borrow", "whenCanPreempt": "Preempt"},
+        "resourceGroups": QUEUE["spec"]["resourceGroups"],
+    },
+}
+WORKER: Body = {
+    "apiVersion": "kueue.x-k8s.io/v1beta1",
+    "kind": "MultiKueueCluster",
+    "spec": {"kubeConfig": {"location": "worker", "locationType": "Secret"}},
+}
+SHARES: Body = {
+    "apiVersion": "flowcontrol.apiserver.k8s.io/v1beta2",
+    "kind": "PriorityLevelConfiguration",
+    "metadata": {"name": "tenants"},
+    "spec": {
+        "type": "Limited",
+        "limited": {"assuredConcurrencyShares": 10, "limitResponse": {"type": "Reject"}},
+    },
+}
+REQUEST: Body = {"name": "gpu", "deviceClassName": "gpu.example.com", "count": 2, "allocationMode": "ExactCount"}
+CLAIM: Body = {
+    "apiVersion": "resource.k8s.io/v1beta1",
+    "kind": "ResourceClaim",
+    "metadata": {"name": "claim", "namespace": "web"},
+    "spec": {"devices": {"requests": [REQUEST]}},
+}
+CLAIM_TEMPLATE: Body = {
+    **CLAIM,
+    "kind": "ResourceClaimTemplate",
+    "spec": {"spec": CLAIM["spec"]},
+}
 PAIRS = (
     ("argo-rollouts", "1.4.1", "1.7.2", (ROLLOUT, ANALYSIS)),
     ("argo-rollouts", "1.7.2", "1.8.5", (ROLLOUT, ANALYSIS)),
@@ -138,10 +176,14 @@ PAIRS = (
     ("trainer", "2.2.0", "2.0.0", (RUNTIME, TRAINJOB)),
     ("training-operator", "1.8.1", "1.9.3", (PYTORCH,)),
     ("training-operator", "1.9.3", "1.8.1", (PYTORCH,)),
-    ("kueue", "0.15.0", "0.17.0", (QUEUE, OLD_QUEUE)),
-    ("kueue", "0.17.0", "0.17.1", (QUEUE, OLD_QUEUE)),
-    ("kueue", "0.17.1", "0.15.0", (QUEUE, OLD_QUEUE)),
+    ("kueue", "0.15.0", "0.17.0", (QUEUE, OLD_QUEUE, MOVED_QUEUE, WORKER)),
+    ("kueue", "0.17.0", "0.17.1", (QUEUE, OLD_QUEUE, MOVED_QUEUE, WORKER)),
+    ("kueue", "0.17.1", "0.19.2", (QUEUE, OLD_QUEUE, MOVED_QUEUE, WORKER)),
+    ("kueue", "0.19.2", "0.15.0", (QUEUE, OLD_QUEUE)),
 )
+
+
+CLUSTER_WIDE = ("ClusterPolicy", "ValidatingPolicy", "ConstraintTemplate", "ClusterQueue", "MultiKueueCluster")
 
 
 @pytest.fixture(scope="module")
@@ -210,7 +252,7 @@ def test_the_server_agrees(
     assert not bring(plane, old)
     written = []
     for number, body in enumerate(bodies):
-        cluster = body["kind"] in ("ClusterPolicy", "ValidatingPolicy", "ConstraintTemplate", "ClusterQueue")
+        cluster = body["kind"] in CLUSTER_WIDE
         name = "k" if body["kind"] == "ConstraintTemplate" else f"o{number}"
         written.append({**body, "metadata": {"name": name} | ({} if cluster else {"namespace": "web"})})
     created = [plane.client.create(body) for body in written]
@@ -255,3 +297,26 @@ def agrees(
         )
     else:
         assert answer.ok or (unknown and known), said
+    for need in found.needs:
+        if need.edits:
+            taken(plane, manifest.body, need)
+
+
+def taken(plane: ControlPlane, body: Body, need: Need) -> None:
+    """The server takes what the patch writes, field by field; with the new version alone it would not."""
+    name = f"{body['metadata']['name']}-written"
+    again = {**body, "metadata": {**body["metadata"], "name": name}}
+    moved = plane.client.create(apply(again, need.edits))
+    plane.client.delete(Target.of(apply(again, need.edits)))
+    assert moved.ok, f"{body['kind']} {need.edits}: {moved.message}"
+    if len(need.edits) > 1:
+        alone = plane.client.create({**again, "apiVersion": need.patch})
+        assert not alone.ok, f"{body['kind']}: nothing had to move"
+
+
+@pytest.mark.parametrize("body", [SHARES, CLAIM, CLAIM_TEMPLATE], ids=lambda body: str(body["kind"]))
+def test_the_server_takes_what_moves_in_its_own_kinds(plane: ControlPlane, body: Body) -> None:
+    manifest = Manifest(body, Source("a.yaml", 1, 1))
+    found = move("kubernetes", "1.28", "1.35", [manifest], SchemaPack.shipped())
+    (need,) = [need for need in found.needs if need.edits]
+    taken(plane, body, need)

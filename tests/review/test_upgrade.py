@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import subprocess
 from hashlib import sha256
 from importlib import resources
 from pathlib import Path
@@ -94,11 +95,150 @@ def test_verdict(text: str, name: str, before: str, after: str, verdict: Verdict
 def test_what_only_moved_is_a_patch(tmp_path: Path) -> None:
     (tmp_path / "a.yaml").write_text(CRON)
     found = judged(CRON, "kubernetes", "1.31", "1.35")
-    written = moves.patch([found], tmp_path)
+    written = moves.patch([found], tmp_path).text
     assert (
         "-apiVersion: flowcontrol.apiserver.k8s.io/v1beta3\n+apiVersion: flowcontrol.apiserver.k8s.io/v1\n" in written
     )
     assert "1 patch: --patch writes them" in moves.text([found])
+
+
+MOVED = """\
+# Who may borrow from whom.
+apiVersion: kueue.x-k8s.io/v1beta1
+kind: ClusterQueue
+metadata: {name: q}
+spec:
+  cohort: all  # everybody
+  namespaceSelector: {}
+  flavorFungibility:
+    whenCanBorrow: Borrow
+  admissionChecks:
+    - provisioning
+---
+apiVersion: kueue.x-k8s.io/v1beta1
+kind: MultiKueueCluster
+metadata: {name: worker}
+spec:
+  kubeConfig: {location: worker, locationType: Secret}
+"""
+WRITTEN = """\
+# Who may borrow from whom.
+apiVersion: kueue.x-k8s.io/v1beta2
+kind: ClusterQueue
+metadata: {name: q}
+spec:
+  admissionChecksStrategy: {admissionChecks: [{name: provisioning}]}
+  cohortName: all  # everybody
+  namespaceSelector: {}
+  flavorFungibility:
+    whenCanBorrow: MayStopSearch
+---
+apiVersion: kueue.x-k8s.io/v1beta2
+kind: MultiKueueCluster
+metadata: {name: worker}
+spec:
+  clusterSource: {kubeConfig: {location: worker, locationType: Secret}}
+"""
+SHARES = """\
+apiVersion: flowcontrol.apiserver.k8s.io/v1beta2
+kind: PriorityLevelConfiguration
+metadata: {name: tenants}
+spec:
+  type: Limited
+  limited:
+    assuredConcurrencyShares: 10  # of all
+    limitResponse: {type: Reject}
+"""
+CLAIM = """\
+apiVersion: resource.k8s.io/v1beta1
+kind: ResourceClaimTemplate
+metadata: {name: gpus, namespace: web}
+spec:
+  spec:
+    devices:
+      requests:
+        - name: gpu
+          deviceClassName: gpu.example.com
+          count: 2
+        - name: nic
+          deviceClassName: nic.example.com
+"""
+CLAIMED = """\
+apiVersion: resource.k8s.io/v1
+kind: ResourceClaimTemplate
+metadata: {name: gpus, namespace: web}
+spec:
+  spec:
+    devices:
+      requests:
+        - name: gpu
+          exactly: {count: 2, deviceClassName: gpu.example.com}
+        - name: nic
+          exactly: {deviceClassName: nic.example.com}
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "before", "after", "verdict", "written"),
+    [
+        (MOVED, "kueue", "0.15.0", "0.17.1", Verdict.SAFE, WRITTEN),
+        (
+            SHARES,
+            "kubernetes",
+            "1.28",
+            "1.35",
+            Verdict.MANUAL,
+            SHARES.replace("v1beta2", "v1").replace("assured", "nominal"),
+        ),
+        (CLAIM, "kubernetes", "1.34", "1.35", Verdict.SAFE, CLAIMED),
+    ],
+)
+def test_fields_move_with_their_version(
+    tmp_path: Path, text: str, name: str, before: str, after: str, verdict: Verdict, written: str
+) -> None:
+    (tmp_path / "a.yaml").write_text(text)
+    found = judged(text, name, before, after)
+    assert found.verdict is verdict
+    patched = moves.patch([found], tmp_path)
+    assert not patched.left
+    assert subprocess.run(
+        ["patch", "-p1"], cwd=tmp_path, input=patched.text, text=True, check=True, capture_output=True
+    )
+    assert (tmp_path / "a.yaml").read_text() == written
+    again = judged(written, name, after, after)
+    assert not [need for need in again.needs if need.verdict is not Verdict.SAFE or need.edits]
+
+
+def test_what_cannot_be_moved_is_by_hand_at_its_line(tmp_path: Path) -> None:
+    """Both places are taken, so that a person must say which counts."""
+    text = MOVED.replace("  namespaceSelector: {}\n", "  cohortName: some\n")
+    (tmp_path / "a.yaml").write_text(text)
+    (found,) = moves.placed([judged(text, "kueue", "0.15.0", "0.17.1")], tmp_path)
+    needs = [need for need in found.needs if need.object and need.object.kind == "ClusterQueue"]
+    hand = [need for need in needs if "by hand" in need.words]
+    assert found.verdict is Verdict.MANUAL and len(hand) == 1
+    assert "spec.cohort" in hand[0].words and not hand[0].edits
+    assert hand[0].source is not None and text.splitlines()[hand[0].source.line - 1].strip().startswith("cohort: all")
+
+
+def test_a_file_that_edits_do_not_know_is_told_as_left(tmp_path: Path) -> None:
+    text = json.dumps({"apiVersion": "v1", "kind": "List", "items": [*map(_json, MOVED.split("---\n"))]}, indent=2)
+    (tmp_path / "a.yaml").write_text(text)
+    patched = moves.patch([judged(text, "kueue", "0.15.0", "0.17.1")], tmp_path)
+    assert [need.object.kind for need in patched.left if need.object] == ["ClusterQueue", "MultiKueueCluster"]
+    assert patched.text == ""
+
+
+def _json(text: str) -> object:
+    (manifest,) = read(text)
+    return manifest.body
+
+
+def test_the_way_goes_over_versions_that_are_gone() -> None:
+    (need,) = judged(SHARES, "kubernetes", "1.28", "1.35").needs
+    assert need.patch == "flowcontrol.apiserver.k8s.io/v1" and "(use flowcontrol.apiserver.k8s.io/v1)" in need.words
+    (near,) = judged(SHARES, "kubernetes", "1.28", "1.30").needs
+    assert near.patch in ("flowcontrol.apiserver.k8s.io/v1beta3", "flowcontrol.apiserver.k8s.io/v1")
 
 
 def test_a_kind_that_a_release_does_not_have_is_not_taken_from_another() -> None:
