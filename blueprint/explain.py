@@ -11,6 +11,7 @@ from pathlib import Path, PurePath
 from blueprint.admission.change import Change, smallest_change
 from blueprint.admission.decide import Decision, decide
 from blueprint.admission.queues import GROUP
+from blueprint.admission.settings import asked_for
 from blueprint.admission.world import KINDS, world
 from blueprint.check.read import Reading, read
 from blueprint.errors import UsageError
@@ -28,8 +29,9 @@ class Explanation:
 def explain_paths(what: str, paths: Sequence[Path | str], *, namespace: str = "", kueue: str = "") -> Explanation:
     """Decide about the job `what` (`kind/name`, in any case of letters) among the files below the paths.
 
-    Raises UsageError where there is no such object, or more than one.
+    Raises UsageError where there is no such object, or more than one, or no such version of Kueue.
     """
+    kueue = asked_for(kueue)
     reading = read(paths, only=deciding(what.partition("/")[0]))
     job = _find(reading.manifests, what, namespace)
     manifests, aside = surroundings(reading, job)

@@ -48,7 +48,8 @@ class Decision:
 
     `cohorts` lead from the queue's own to the root. `podsets` are the plan, or the demands where there is none.
     `copies` of the pod sets were asked for (pods of a Deployment, groups of a LeaderWorkerSet), of which `admitted`
-    fit together. `attempts` counts how often the scheduler looks before it knows.
+    fit together. `attempts` counts how often the scheduler looks before it knows. `inventory`: it is said which nodes
+    there are.
     """
 
     job: Ref
@@ -60,6 +61,7 @@ class Decision:
     copies: int = 1
     admitted: int = 0
     attempts: int = 0
+    inventory: bool = True
 
     @property
     def primary(self) -> Reason | None:
@@ -73,7 +75,8 @@ class Decision:
         if self.admissible is None:
             return "cannot be decided: something that decides is not among the objects"
         verb = "can" if self.admissible else "cannot"
-        return f"{verb} be admitted on an idle cluster with this inventory (Kueue {self.kueue})"
+        where = "with this inventory" if self.inventory else "by quota alone, for no inventory is given"
+        return f"{verb} be admitted on an idle cluster {where} (Kueue {self.kueue})"
 
 
 def decide(world: World, manifest: Manifest, state: State | None = None) -> Decision:
@@ -82,7 +85,7 @@ def decide(world: World, manifest: Manifest, state: State | None = None) -> Deci
     asked = job(manifest, world.find, world.manifests)
     if asked is None:
         reason = Reason("KQ105", Kind.NOT_QUEUED, f"Kueue does not queue objects of kind {ref.kind}")
-        return Decision(ref, version, False, Way(), (), (reason,))
+        return Decision(ref, version, False, Way(), (), (reason,), inventory=world.nodes is not None)
     if isinstance(asked, Ref):
         message = f"{asked} is not among the objects; without it nobody knows the pods of this job"
         reason = Reason("KQ109", Kind.UNKNOWN, message, Verdict.UNKNOWN, object=asked)
@@ -99,7 +102,8 @@ def decide_job(world: World, manifest: Manifest, asked: Job, state: State | None
     found, problems = demands(world, namespace, asked.podsets)
     reasons = [*way.reasons, *problems]
     plans = tuple(PodSetPlan(d.podset.name, d.podset.count, d.charge, {}) for d in found)
-    base = Decision(ref, world.settings.version, False, way, plans, (), copies=asked.copies)
+    known = world.nodes is not None
+    base = Decision(ref, world.settings.version, False, way, plans, (), copies=asked.copies, inventory=known)
     if way.queue is None:
         return _concluded(replace(base, reasons=unique(reasons)), world, fits=not refusals(reasons))
     workload = Workload(f"{namespace}/{ref.name}", namespace, found, way.priority, problems)

@@ -18,6 +18,7 @@ from blueprint.admission.body import Body, at, mapping, rows, text, texts
 from blueprint.admission.match import LabelSelector
 from blueprint.catalog.tables import table
 from blueprint.catalog.versions import version
+from blueprint.errors import UsageError
 from blueprint.finding import Ref
 from blueprint.objects import Manifest
 
@@ -33,6 +34,19 @@ def behaves(behaviour: str, release: str) -> bool:
     A release that is no version number counts as the newest.
     """
     return _since(next(each for each in table("kueue")["behaviours"] if each["name"] == behaviour), release)
+
+
+def asked_for(release: str) -> str:
+    """A version of Kueue that somebody asks for by name, as it is; "" stands for the one that the inventory names.
+
+    Raises UsageError for one of which nothing is known.
+    """
+    found = version(release)
+    minors = [str(each) for each in table("kueue")["minors"]]
+    if release and (found is None or f"{found[0]}.{found[1]}" not in minors):
+        hint = f"known are {minors[0]}.0 to {minors[-1]}.x, such as --kueue {DEFAULT_VERSION}"
+        raise UsageError(f"{release} is no version of Kueue whose rules are known", hint=hint)
+    return release
 
 
 @cache

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from blueprint.admission.queues import GROUP
+from blueprint.admission.settings import asked_for
 from blueprint.admission.state import idle
 from blueprint.admission.world import world
 from blueprint.check.read import Reading, read
@@ -37,8 +38,9 @@ def simulate_paths(
 ) -> Simulation:
     """Simulate the arrivals of a file on the queues, flavors and nodes below the paths; `until` is in seconds.
 
-    Raises UsageError where there are no queues, or those of several clusters.
+    Raises UsageError where there are no queues, or those of several clusters, or no such version of Kueue.
     """
+    kueue = asked_for(kueue)
     reading = read(paths)
     _one_cluster(reading)
     found = world(reading.manifests, reading.aside, kueue)

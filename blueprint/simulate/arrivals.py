@@ -167,6 +167,7 @@ def _csv(content: bytes, file: str) -> tuple[list[Text], list[Finding]]:
         table = csv.reader(io.StringIO(content.decode("utf-8-sig"), newline=""), strict=True)
         header = [name.strip() for name in next(table, [])]
         data: list[dict[str, Any]] = []
+        wrong: list[Finding] = []
         places: dict[Segment, Place] = {}
         for cells in table:
             if not any(cells):
@@ -174,7 +175,8 @@ def _csv(content: bytes, file: str) -> tuple[list[Text], list[Finding]]:
             line = table.line_num
             if len(cells) > len(header):
                 message = f"{len(cells)} cells in a row, but {len(header)} columns in the header"
-                return [], [Finding("SIM101", message, Source(file, line))]
+                wrong.append(Finding("SIM101", message, Source(file, line)))
+                continue
             row: dict[str, Any] = {}
             below: dict[Segment, Place] = {}
             for name, cell in zip(header, cells, strict=False):
@@ -186,7 +188,8 @@ def _csv(content: bytes, file: str) -> tuple[list[Text], list[Finding]]:
     except (UnicodeDecodeError, csv.Error) as error:
         line = table.line_num if isinstance(error, csv.Error) else 1
         return [], [Finding("SIM101", f"no table of comma-separated values: {error}", Source(file, line))]
-    return [Text(file, Place(1, 1, 1, 1, children=places), data)], []
+    texts = [Text(file, Place(1, 1, 1, 1, children=places), data)] if data or not wrong else []
+    return texts, wrong
 
 
 def _cell(row: dict[str, Any], name: str, cell: str) -> None:

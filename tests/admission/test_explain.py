@@ -39,13 +39,28 @@ def world(gpu: int, name: str = "w", asked: int = 12) -> list[Body]:
 def test_words(tmp_path: Path) -> None:
     found = explain_paths("workload/w", [write(tmp_path, *world(4))])
     assert text(found.decision, found.change) == (
-        "Workload.kueue.x-k8s.io team/w cannot be admitted on an idle cluster with this inventory (Kueue 0.17.0)\n"
+        "Workload.kueue.x-k8s.io team/w cannot be admitted on an idle cluster by quota alone, "
+        "for no inventory is given (Kueue 0.17.0)\n"
         "  asks    p: 1 pods: 12 nvidia.com/gpu\n"
         "  path    LocalQueue team/lq → ClusterQueue a → cohort c\n"
         "  refused KQ202 p: 12 nvidia.com/gpu is more than the 8 that flavor f can ever give\n"
         "          binds: borrowingLimit 4 of ClusterQueue a\n"
         "  smallest change: ClusterQueue.kueue.x-k8s.io a: borrowingLimit of nvidia.com/gpu on flavor f 4 → 8\n"
     )
+
+
+def test_an_inventory_is_named_where_there_is_one(tmp_path: Path) -> None:
+    node = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n"}, "status": {"allocatable": {GPU: "8"}}}
+    found = explain_paths("workload/w", [write(tmp_path, *world(4), node)])
+    assert "cannot be admitted on an idle cluster with this inventory" in text(found.decision, found.change)
+
+
+@pytest.mark.parametrize("release", ["latest", "9.9", "0.16.4", "main"])
+def test_a_version_of_which_nothing_is_known_is_a_wrong_call(release: str, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="no version of Kueue") as raised:
+        explain_paths("workload/w", [write(tmp_path, *world(4))], kueue=release)
+    assert "0.17.0 to 0.19.x" in raised.value.hint
+    assert explain_paths("workload/w", [tmp_path], kueue="v0.18.2").decision.kueue == "v0.18.2"
 
 
 def test_json_is_the_contract(tmp_path: Path) -> None:

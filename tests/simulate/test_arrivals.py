@@ -86,6 +86,12 @@ def test_mistakes_in_tables_too(tmp_path: Path, text: str, code: str, line: int)
     assert [found[:2] for found in mistakes(tmp_path, text, "arrivals.csv")] == [(code, line)]
 
 
+def test_a_row_that_is_too_long_hides_no_other(tmp_path: Path) -> None:
+    text = "job,count\nJob/a,1,2\nJob/b,1\nJob/c,1,2\nJob/d,two\n"
+    found = [(code, line) for code, line, _ in mistakes(tmp_path, text, "arrivals.csv")]
+    assert found == [("SIM101", 2), ("SIM101", 4), ("SPC133", 5)]
+
+
 def test_what_cannot_be_read_is_wrong_usage(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="cannot be read"):
         load(tmp_path / "absent.yaml")

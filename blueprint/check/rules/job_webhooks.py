@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from blueprint.check.graph import Graph
-from blueprint.check.rules.say import say
+from blueprint.check.rules.say import one_of, say
 from blueprint.check.shapes import known, mapping, maps, number, placeholder, text, texts
 from blueprint.finding import Finding
 from blueprint.objects import Manifest
@@ -70,9 +70,7 @@ def _targets(manifest: Manifest, names: list[str]) -> Iterator[Finding]:
         for index, name in enumerate(texts(body.get("targetReplicatedJobs"))):
             if name and name not in names and not placeholder(name):
                 message = f"the JobSet has no replicated job {name}: the webhook refuses it"
-                yield say(
-                    "KQ117", manifest, message, f"{path}.targetReplicatedJobs[{index}]", f"one of {', '.join(names)}"
-                )
+                yield say("KQ117", manifest, message, f"{path}.targetReplicatedJobs[{index}]", one_of(names))
 
 
 RULES = (roles, jobs_of_a_set)

@@ -19,7 +19,7 @@ from blueprint.check.kueue import JOBS, Kueue, kueue
 from blueprint.check.machines import GPU
 from blueprint.check.pods import PodTemplate, containers
 from blueprint.check.rules.kueue_paths import closest
-from blueprint.check.rules.say import note, say, warn
+from blueprint.check.rules.say import note, one_of, say, warn
 from blueprint.check.shapes import Body, known, mapping, maps, placeholder, text
 from blueprint.finding import Finding
 from blueprint.objects import Manifest
@@ -39,7 +39,7 @@ def missing_claims(graph: Graph) -> Iterator[Finding]:
                 if name and peers and name not in peers and graph.closed(kind):
                     message = f"there is no {kind.partition('.')[0]} {name} in {manifest.ref.namespace}: the pod waits"
                     path = f"{pod.spec_path}.resourceClaims[{index}].{field}"
-                    yield warn("KQ511", manifest, message, path, closest(name, peers) or f"one of {', '.join(peers)}")
+                    yield warn("KQ511", manifest, message, path, closest(name, peers) or one_of(peers))
 
 
 def missing_requests(graph: Graph) -> Iterator[Finding]:
@@ -55,7 +55,7 @@ def missing_requests(graph: Graph) -> Iterator[Finding]:
                     if taken.get("name") == row.get("name") and asked and asked.partition("/")[0] not in names:
                         message = f"the claim {row.get('name')} has no request {asked}: the pod never starts"
                         where = f"{pod.spec_path}.{path}.resources.claims[{index}].request"
-                        yield warn("KQ506", manifest, message, where, f"one of {', '.join(names)}")
+                        yield warn("KQ506", manifest, message, where, one_of(names))
 
 
 def _devices(manifest: Manifest) -> tuple[str, Body]:

@@ -17,7 +17,7 @@ from blueprint.catalog.tables import table
 from blueprint.check.graph import Graph
 from blueprint.check.kueue import CLUSTER_QUEUE, LOCAL_QUEUE, Judged, Kueue, kueue
 from blueprint.check.rules.kueue_paths import closest
-from blueprint.check.rules.say import note, say
+from blueprint.check.rules.say import note, one_of, say
 from blueprint.check.shapes import mapping, placeholder, text
 from blueprint.finding import Confidence, Finding, Ref, Severity
 
@@ -43,7 +43,7 @@ def unknown_queues(graph: Graph) -> Iterator[Finding]:
         message = f"there is no LocalQueue {name} in namespace {namespace}: the job waits without end"
         if elsewhere:
             message += f"; one of that name is in {', '.join(elsewhere[:3])}"
-        fix = closest(name, here) or (f"name one of {', '.join(here[:5])}" if here else "create the LocalQueue")
+        fix = closest(name, here) or (one_of(here) if here else "create the LocalQueue")
         known = here or namespace in found.world.namespaces or LOCAL_QUEUE in graph.said_closed
         severity = Severity.ERROR if known else Severity.WARNING
         yield say("KQ101", judged.manifest, message, f"metadata.labels[{QUEUE_LABEL}]", fix, severity)

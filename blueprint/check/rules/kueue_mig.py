@@ -19,7 +19,7 @@ from blueprint.check.kueue import CLUSTER_QUEUE, FLAVOR, Kueue, kueue
 from blueprint.check.machines import GPU, MIG, PRODUCT, pools
 from blueprint.check.pods import containers
 from blueprint.check.rules.kueue_queues import rows
-from blueprint.check.rules.say import say, warn
+from blueprint.check.rules.say import one_of, say, warn
 from blueprint.check.shapes import Body, mapping, maps, number, placeholder, text
 from blueprint.finding import Confidence, Finding, Severity
 from blueprint.objects import Manifest
@@ -189,7 +189,7 @@ def profiles(graph: Graph) -> Iterator[Finding]:
         if "-MIG-" in label and model is not None and product(label) is None and not placeholder(label):
             profile = label.removesuffix("-SHARED").partition("-MIG-")[2]
             message = f"{PRODUCT} {label}: {model.name} has no profile {profile}"
-            fix = f"one of {', '.join(each.name for each in model.profiles)}"
+            fix = one_of((each.name for each in model.profiles), 20)
             yield say("KQ603", manifest, message, f"spec.nodeLabels[{PRODUCT}]", fix)
 
 

@@ -161,14 +161,19 @@ def namespaces(graph: Graph) -> Iterator[Finding]:
         labels = found.world.namespaces.get(namespace)
         if _may_serve(queue.selector, namespace, labels):
             continue
-        has = ", ".join(f"{k}={v}" for k, v in sorted((labels or {}).items()) if k != _NAME) or "no labels"
         message = (
             f"ClusterQueue {queue.name} does not serve namespace {namespace}: it wants {queue.selector}, "
-            f"the namespace has {has}"
+            f"the namespace has {_shown(labels or {_NAME: namespace})}"
         )
         yield say(
             "KQ103", manifest, message, "spec.clusterQueue", "label the namespace, or widen the namespaceSelector"
         )
+
+
+def _shown(labels: Mapping[str, str]) -> str:
+    """The labels of a namespace, that of its name only where there is no other."""
+    own = {key: value for key, value in labels.items() if key != _NAME} or labels
+    return ", ".join(f"{key}={value}" for key, value in sorted(own.items())[:6])
 
 
 def _may_serve(selector: LabelSelector, namespace: str, labels: Mapping[str, str] | None) -> bool:

@@ -94,10 +94,12 @@ def level_labels(graph: Graph) -> Iterator[Finding]:
         total = sum(count for _, count in nodes)
         out = sum(count for node, count in nodes if any(level not in node.labels for level in levels))
         if out:
-            missing = ", ".join(f"{level} ({count} nodes)" for level, count in lost.items() if count)
+            missing = ", ".join(f"{level} on {count}" for level, count in lost.items() if count)
+            some = [node.name for node, _ in nodes if any(level not in node.labels for level in levels)]
             message = (
-                f"of {total} nodes that flavor {flavor.name} selects {out} lack a level of Topology {flavor.topology}: "
-                f"{missing}; they count for nothing"
+                f"of {total} nodes that flavor {flavor.name} selects {out} have no label for a level of Topology "
+                f"{flavor.topology}: {missing} ({', '.join(some[:3])}{', …' if len(some) > 3 else ''}); "
+                f"they count for nothing"
             )
             message += ", so no pod ever finds a place" if out == total else ""
             severity = Severity.ERROR if out == total else Severity.WARNING

@@ -12,7 +12,7 @@ from difflib import get_close_matches
 from blueprint.check.grants import rules_of, words
 from blueprint.check.graph import Graph
 from blueprint.check.pods import containers
-from blueprint.check.rules.say import say, warn
+from blueprint.check.rules.say import one_of, say, warn
 from blueprint.check.shapes import Body, known, mapping, maps, placeholder, text
 from blueprint.finding import Finding, Ref
 from blueprint.objects import Manifest
@@ -66,7 +66,7 @@ def keys(graph: Graph) -> Iterator[Finding]:
                         message = f"{kind} {ref['name']} has no key {key}: the container never starts"
                         where = f"{pod.spec_path}.{path}.env[{index}].valueFrom.{field}.key"
                         near = get_close_matches(key, has, 1)
-                        fix = f"did you mean {near[0]}?" if near else f"one of {', '.join(sorted(has)[:6])}"
+                        fix = f"did you mean {near[0]}?" if near else one_of(sorted(has))
                         yield say("REF106", manifest, message, where, fix)
 
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 from blueprint.check.graph import Graph
 from blueprint.check.rollouts import Rollout, hosts, rollouts
-from blueprint.check.rules.say import say, warn
+from blueprint.check.rules.say import one_of, say, warn
 from blueprint.check.shapes import Body, known, mapping, maps, text, texts
 from blueprint.finding import Finding, Ref
 from blueprint.objects import Manifest
@@ -53,17 +53,13 @@ def _of_ingress(graph: Graph, rollout: Rollout, name: str, service: str, path: s
         peers = [each for each in graph.kind(f"Ingress.{_INGRESS}") if each.ref.namespace == ref.namespace]
         if peers and graph.closed(f"Ingress.{_INGRESS}"):
             message = f"there is no Ingress {name} here: the Rollout stays InvalidSpec"
-            yield warn("ANA314", rollout.manifest, message, path, f"one of {', '.join(_names(peers))}")
+            yield warn("ANA314", rollout.manifest, message, path, one_of(sorted(each.ref.name for each in peers)))
         return
     there = list(_backends(ingress))
     if service not in there and not ingress.unknown and "" not in there:
         message = f"Ingress {name} has no path to the Service {service}: the Rollout stays InvalidSpec"
         leads = f"let a path lead to {service}" + (f", not to {there[0]}" if there else "")
         yield say("ANA314", rollout.manifest, message, path, leads)
-
-
-def _names(peers: list[Manifest]) -> list[str]:
-    return sorted({each.ref.name for each in peers})[:4]
 
 
 def _backends(ingress: Manifest) -> Iterator[str]:

@@ -2,9 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from blueprint.catalog.rules import rules
 from blueprint.finding import Confidence, Finding, Severity
 from blueprint.objects import Manifest
+
+
+def one_of(names: Iterable[str], most: int = 6) -> str:
+    """A hint at the names that there are: the only one, or the first of several."""
+    there = list(dict.fromkeys(names))
+    if len(there) == 1:
+        return f"name {there[0]}"
+    return f"one of {', '.join(there[:most])}{', …' if len(there) > most else ''}"
 
 
 def say(

@@ -14,7 +14,7 @@ from zoneinfo import available_timezones
 
 from blueprint.check.graph import Graph, selects
 from blueprint.check.pods import containers, pod_templates
-from blueprint.check.rules.say import say, warn
+from blueprint.check.rules.say import one_of, say, warn
 from blueprint.check.scalers import Scaler, scalers
 from blueprint.check.shapes import known, mapping, maps, number, placeholder, text
 from blueprint.finding import Finding
@@ -93,7 +93,7 @@ def credentials(graph: Graph) -> Iterator[Finding]:
             if name and peers and graph.closed(kind) and name not in [peer.ref.name for peer in peers]:
                 message = f"there is no {kind.partition('.')[0]} {name}: the trigger cannot be read"
                 path = f"spec.triggers[{index}].authenticationRef.name"
-                yield warn("SCL212", scaler.manifest, message, path, f"one of {', '.join(p.ref.name for p in peers)}")
+                yield warn("SCL212", scaler.manifest, message, path, one_of(p.ref.name for p in peers))
 
 
 def drains(graph: Graph) -> Iterator[Finding]:

@@ -16,7 +16,7 @@ from blueprint.catalog.facts import served_versions
 from blueprint.catalog.tables import table
 from blueprint.check.graph import Graph, annotations_of
 from blueprint.check.rollouts import rollouts
-from blueprint.check.rules.say import say, warn
+from blueprint.check.rules.say import one_of, say, warn
 from blueprint.check.scalers import Scaler, scalers
 from blueprint.check.shapes import Body, known, mapping, maps, number, placeholder, text
 from blueprint.finding import Finding, Ref
@@ -215,7 +215,7 @@ def triggers(graph: Graph) -> Iterator[Finding]:
                     wrong = [each for each in re.split(r"[,;]\s*", known(metadata[name])) if each not in values]
                     if wrong:
                         message = f"{name} of {kind} cannot be {wrong[0]}"
-                        yield say("SCL107", manifest, message, f"{path}.metadata.{name}", f"one of {', '.join(values)}")
+                        yield say("SCL107", manifest, message, f"{path}.metadata.{name}", one_of(values))
             for name in ("threshold", "activationThreshold") if kind == "prometheus" else ():
                 if known(metadata.get(name)) and not _NUMBER.fullmatch(known(metadata[name])):
                     message = f"{name} {metadata[name]!r} is no number"

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from functools import cache
 
 from blueprint.catalog.components import Support, components
-from blueprint.catalog.lifecycle import lifecycle, off_by_default, release
+from blueprint.catalog.lifecycle import Release, lifecycle, off_by_default, release
 from blueprint.catalog.references import walk
 from blueprint.catalog.schemas import SchemaPack
 from blueprint.catalog.tables import table
@@ -56,7 +56,8 @@ def _trouble(api_version: str, kind: str, name: str) -> tuple[str, str, str] | N
     if life is None or goal is None:
         return None
     removed, introduced = release(life.removed), release(life.introduced)
-    newer = f"use {life.replacement}" if life.replacement else ""
+    served = _served(life.replacement, kind, goal)
+    newer = f"use {served}" if served else ""
     if removed and removed <= goal:
         message = f"{api_version} {kind} is served until {life.removed}, and the target is Kubernetes {name}"
         return "UPG101", message, newer or "see what replaced it"
@@ -67,6 +68,19 @@ def _trouble(api_version: str, kind: str, name: str) -> tuple[str, str, str] | N
         message = f"{api_version} is off unless the API server is started with --runtime-config for it"
         return "UPG103", message, newer or "switch it on, with its feature gate"
     return None
+
+
+def _served(api_version: str, kind: str, goal: Release) -> str:
+    """The first of the versions that replaced one another which the release serves, "" where it serves none."""
+    seen: set[str] = set()
+    while api_version and api_version not in seen:
+        seen.add(api_version)
+        life = lifecycle(api_version, kind)
+        removed, introduced = (release(life.removed), release(life.introduced)) if life else (None, None)
+        if not (removed and removed <= goal):
+            return "" if introduced and introduced > goal else api_version
+        api_version = life.replacement if life else ""
+    return ""
 
 
 def dead_annotations(graph: Graph) -> Iterator[Finding]:
