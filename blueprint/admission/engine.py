@@ -12,15 +12,16 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from blueprint.admission.amounts import FlavorResource, Usage
+from blueprint.admission.amounts import Usage
 from blueprint.admission.attempt import Attempt, Scheduler, running, unwritable
 from blueprint.admission.demand import Workload, demands
 from blueprint.admission.flavors import pending
 from blueprint.admission.gates import queue_way
-from blueprint.admission.lines import Alike, Line, Version, Waiting
+from blueprint.admission.lines import Line, Version, Waiting
 from blueprint.admission.modes import Mode
 from blueprint.admission.podsets import Job, job
 from blueprint.admission.preemption import Target
+from blueprint.admission.prospects import Prospects
 from blueprint.admission.quota import QuotaNode
 from blueprint.admission.reasons import refusals
 from blueprint.admission.state import Queue, Running, State
@@ -89,6 +90,9 @@ class Engine:
         self.events: list[Event] = []
         self.restless = False
         self._prints: dict[QuotaNode | Topology, int] = {}
+        self._parts: dict[str, tuple[QuotaNode | Topology, ...]] = {
+            name: (queue.node.root(), *queue.topologies.values()) for name, queue in state.queues.items()
+        }
         self._turn: Counter[tuple[str, str]] = Counter()
         self._tired: set[str] = set()
 
@@ -132,7 +136,8 @@ class Engine:
 
     def _version(self, queue: Queue) -> Version:
         """Of all that a decision in this queue depends on: what runs in its tree of cohorts, and on its nodes."""
-        return tuple(self._prints.get(part, 0) for part in _parts(queue))
+        prints = self._prints
+        return tuple([prints.get(part, 0) for part in self._parts[queue.name]])
 
     def _changed(self, waiting: Waiting, workload: Running, sign: int) -> None:
         """Note that a workload runs, or with -1 runs no more; the like in the same place leaves the same mark."""
@@ -145,7 +150,7 @@ class Engine:
             [n.spread for n in workload.nodes],
         )
         print_ = sign * int.from_bytes(hashlib.blake2b(repr(mark).encode(), digest_size=16).digest())
-        for part in _parts(waiting.queue):
+        for part in self._parts[waiting.queue.name]:
             self._prints[part] = self._prints.get(part, 0) + print_
 
     def _give_back(self, waiting: Waiting, ended: Running) -> None:
@@ -158,14 +163,14 @@ class Engine:
 
     def _wake(self) -> None:
         """Let all that is parked in the trees of queues with something new be looked at again."""
+        prospects = Prospects(self.state)
         for root in self.due:
             for node in root.all_queues() if not root.queue else (root,):
                 line, queue = self.lines[node.name], self.state.queues[node.name]
                 for group in list(line.sleeping()):
                     group.looked = 0
-                    if hopeless(self.state, queue, group):
-                        continue
-                    line.call(group)
+                    if not prospects.hopeless(queue, group):
+                        line.call(group)
         self.due.clear()
 
     def _cycle(self) -> bool:
@@ -188,8 +193,8 @@ class Engine:
             self.lines[entry.waiting.queue.name].follow(entry.waiting)
         for key, eviction in gone.items():
             self._evict(key, eviction)
-        for queue in {entry.waiting.queue.name: entry.waiting.queue for entry in entries if entry.admitted}.values():
-            self._tempt(queue)
+        for root in dict.fromkeys(entry.waiting.queue.node.root() for entry in entries if entry.admitted):
+            self._tempt(root)
         return any(lively) or any(entry.admitted for entry in entries) or bool(gone)
 
     def _look(self, waiting: Waiting) -> Attempt:
@@ -290,14 +295,14 @@ class Engine:
         line.park(waiting, self._version(waiting.queue)).note(entry.attempt.assignment.reasons)
         return line.lively()
 
-    def _tempt(self, queue: Queue) -> None:
+    def _tempt(self, root: QuotaNode) -> None:
         """Somebody new runs: those who may preempt and have not been looked at since have their turn."""
-        root = queue.node.root()
+        prospects = Prospects(self.state)
         for node in root.all_queues() if not root.queue else (root,):
             line, other = self.lines[node.name], self.state.queues[node.name]
             if _may_preempt(other):
                 for group in line.sleeping():
-                    if group.fresh and not hopeless(self.state, other, group):
+                    if group.fresh and not prospects.hopeless(other, group):
                         line.call(group)
 
     def _evict(self, key: str, eviction: _Eviction) -> None:
@@ -325,48 +330,6 @@ def _final(found: Attempt) -> bool:
     return found.assignment.mode is not Mode.FIT and not found.targets and not pending(found.assignment.tried)
 
 
-def _parts(queue: Queue) -> tuple[QuotaNode | Topology, ...]:
-    return queue.node.root(), *queue.topologies.values()
-
-
 def _may_preempt(queue: Queue) -> bool:
     policies = queue.spec.policies
     return policies.within_queue != "Never" or (queue.node.parent is not None and policies.within_cohort != "Never")
-
-
-def hopeless(state: State, queue: Queue, group: Alike) -> bool:
-    """Whether a group certainly finds no room: a pod set asks for more of a resource than any flavor has free now, and
-    nobody is there who could be preempted for it. Only saves looks; False says nothing. Notes what it lacks.
-    """
-    first = group.first
-    for demand in first.workload.demands:
-        podset = demand.podset
-        count = podset.count if podset.min_count is None else min(podset.count, podset.min_count)
-        for resource, amount in demand.charge.items():
-            covering = queue.spec.group(resource) if amount else None
-            if covering is None:
-                continue
-            keys = [FlavorResource(flavor, resource) for flavor in covering.flavors]
-            if any(queue.node.available(key) >= amount * count for key in keys):
-                continue
-            if not any(_preemptible(state, queue, first, key) for key in keys):
-                group.lacks, group.placeless = tuple(keys), ()
-                return True
-    return False
-
-
-def _preemptible(state: State, queue: Queue, waiting: Waiting, key: FlavorResource) -> bool:
-    """Whether anybody could be preempted for a resource on a flavor, as far as can be told without a search."""
-    policies, mine = queue.spec.policies, waiting.workload.priority
-    if policies.within_queue != "Never" and any(
-        each.priority < mine or (each.priority == mine and policies.within_queue != "LowerPriority")
-        for each in queue.running.values()
-        if key in each.usage
-    ):
-        return True
-    if policies.within_cohort == "Never" or queue.node.parent is None:
-        return False
-    return any(
-        other is not queue.node and other.used.get(key) and any(map(other.exceeds, other.used))
-        for other in queue.node.root().all_queues()
-    )

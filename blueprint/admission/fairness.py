@@ -9,13 +9,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from blueprint.admission.amounts import FlavorResource
+from blueprint.admission.amounts import FlavorResource, Usage
 from blueprint.admission.preemption import Bid, Target, Why, restore, spare
 from blueprint.admission.quota import QuotaNode
 from blueprint.admission.state import Mark, Queue, Running, State
 
 Share = tuple[int, float]
 """Sorts shares: queues without weight that borrow come last, by what they borrow; others by the weighted share."""
+
+Candidates = dict[str, list[Running]]
+"""By queue the workloads that may be preempted, in the order in which they would be."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,18 +37,26 @@ class Dominant:
         return bool(self.borrowed)
 
 
-def dominant(node: QuotaNode) -> Dominant:
-    """The dominant share of a queue or cohort; nothing for a root."""
+_NOTHING = Dominant((0, 0.0), frozenset())
+
+
+def dominant(node: QuotaNode, more: Usage | None = None) -> Dominant:
+    """The dominant share of a queue or cohort, of a queue also with more use; nothing for a root."""
     if node.parent is None:
-        return Dominant((0, 0.0), frozenset())
+        return _NOTHING
     borrowed: dict[str, int] = {}
     keys: set[FlavorResource] = set()
+    used = node.used
     for key, quota in node.subtree.items():
-        more = node.used.get(key, 0) - quota
-        if more > 0:
-            borrowed[key.resource] = borrowed.get(key.resource, 0) + more
+        over = used.get(key, 0) - quota
+        if more is not None:
+            over += more.get(key, 0)
+        if over > 0:
+            borrowed[key.resource] = borrowed.get(key.resource, 0) + over
             keys.add(key)
-    lendable = node.parent.lendable() if borrowed else {}
+    if not keys:
+        return _NOTHING
+    lendable = node.parent.lendable()
     ratios = [amount * 1000.0 / lendable[name] for name, amount in borrowed.items() if lendable.get(name, 0) > 0]
     ratio = max(ratios, default=0.0)
     share = (1, ratio) if ratio and not node.weight else (0, ratio / node.weight if ratio else 0.0)
@@ -57,7 +68,7 @@ def fair(bid: Bid, strategies: tuple[str, ...], *, within_nominal: bool) -> list
 
     `within_nominal` is the gate FairSharingPreemptWithinNominal: a queue takes back its own quota whatever the shares.
     """
-    candidates = sorted(_candidates(bid), key=bid.order)
+    candidates = dict(_candidates(bid))
     if not candidates:
         return []
     bid.state.use(bid.queue, bid.usage)
@@ -79,44 +90,61 @@ def _entitled(bid: Bid, *, within_nominal: bool) -> bool:
     return within_nominal and not any(bid.queue.node.exceeds(key) for key in bid.keys)
 
 
-def _all_below(bid: Bid, candidates: list[Running]) -> bool:
+def _all_below(bid: Bid, candidates: Candidates) -> bool:
     """Whether all candidates are of other sides that have less than the queue's own: then none of them has to go."""
-    for name in {candidate.queue for candidate in candidates}:
-        if name == bid.queue.name:
-            return False
+    if bid.queue.name in candidates:
+        return False
+    shares: dict[QuotaNode, Share] = {}
+    for name in candidates:
         mine, theirs = _below_meeting(bid.queue.node, bid.state.queues[name].node)
-        if dominant(mine).share <= dominant(theirs).share:
+        if mine not in shares:
+            shares[mine] = dominant(mine).share
+        if theirs not in shares:
+            shares[theirs] = dominant(theirs).share
+        if shares[mine] <= shares[theirs]:
             return False
     return True
 
 
-def _candidates(bid: Bid) -> Iterator[Running]:
+def _candidates(bid: Bid) -> Iterator[tuple[str, list[Running]]]:
+    """Queues with the workloads in them that may be preempted, in the order of `Bid.order`."""
     policies, node = bid.queue.spec.policies, bid.queue.node
-    if policies.within_queue != "Never":
-        yield from _allowed(bid, bid.queue, policies.within_queue)
+    if policies.within_queue != "Never" and (own := _allowed(bid, bid.queue, policies.within_queue)):
+        yield bid.queue.name, own
     if node.parent is None or policies.within_cohort == "Never":
         return
     for other in node.root().all_queues():
-        if other is not node and not other.within(bid.keys):
-            yield from _allowed(bid, bid.state.queues[other.name], policies.within_cohort)
+        if other is node or other.within(bid.keys):
+            continue
+        if found := _allowed(bid, bid.state.queues[other.name], policies.within_cohort):
+            yield other.name, found
 
 
-def _allowed(bid: Bid, queue: Queue, policy: str) -> Iterator[Running]:
-    return (w for w in queue.running.values() if bid.may_preempt(w, policy) and bid.uses(w))
+def _allowed(bid: Bid, queue: Queue, policy: str) -> list[Running]:
+    return [w for w in queue.ranked if bid.uses(w) and (policy == "Any" or bid.may_preempt(w, policy))]
 
 
 class _Order:
-    """Queues in the order of their shares, from the root down; one that has nothing more to give is dropped."""
+    """Queues in the order of their shares, from the root down; one that has nothing more to give is dropped.
 
-    def __init__(self, bid: Bid, candidates: list[Running]) -> None:
+    Only those with candidates are looked at: `below` are such queues by their cohort, `above` the cohorts over them.
+    """
+
+    def __init__(self, bid: Bid, candidates: Candidates) -> None:
         self.bid = bid
         self.path = set(bid.queue.node.ancestors())
-        self.waiting: dict[str, list[Running]] = {}
+        self.waiting = {name: list(found) for name, found in candidates.items()}
         self.dropped: set[QuotaNode] = set()
+        self.below: dict[QuotaNode, list[QuotaNode]] = {}
+        self.above: set[QuotaNode] = set()
         self._shares: dict[QuotaNode, Dominant] = {}
         self._without: dict[tuple[QuotaNode, Mark], Share] = {}
-        for candidate in candidates:
-            self.waiting.setdefault(candidate.queue, []).append(candidate)
+        for name in self.waiting:
+            node = bid.state.queues[name].node
+            if node.parent is not None:
+                self.below.setdefault(node.parent, []).append(node)
+        for cohort in self.below:
+            self.above.update((cohort, *cohort.ancestors()))
 
     def dominant(self, node: QuotaNode) -> Dominant:
         """The share of a node as it is now."""
@@ -133,10 +161,24 @@ class _Order:
             found = self._without[key] = _after(self.bid.state, candidate, node)
         return found
 
-    def changed(self) -> None:
-        """Forget shares: a workload went."""
-        self._shares.clear()
+    def changed(self, queue: Queue) -> None:
+        """Forget shares of a queue and of what is above it: a workload of it went."""
+        self._shares.pop(queue.node, None)
+        for node in queue.node.ancestors():
+            self._shares.pop(node, None)
         self._without.clear()
+
+    @property
+    def flat(self) -> bool:
+        """Whether all candidates are of other queues right below one cohort: what is true of the next one's share is
+        true of all that come after it.
+        """
+        parent = self.bid.queue.node.parent
+        return parent is not None and self.above == {parent} and self.bid.queue.name not in self.waiting
+
+    def rest(self) -> Iterator[tuple[str, list[Running]]]:
+        """What is left of the candidates."""
+        return ((name, found) for name, found in self.waiting.items() if found)
 
     def queues(self) -> Iterator[Queue]:
         """The next queue to look at; between two of them one of its candidates is taken, or it is dropped."""
@@ -155,7 +197,7 @@ class _Order:
         below: QuotaNode | None = None
         below_share: Share = (-1, 0.0)
         for child in cohort.cohorts():
-            if child in self.dropped:
+            if child not in self.above or child in self.dropped:
                 continue
             found = self.dominant(child)
             if not found.borrows and child not in self.path:
@@ -170,7 +212,7 @@ class _Order:
     def _highest_queue(self, cohort: QuotaNode) -> tuple[QuotaNode | None, Share]:
         highest: QuotaNode | None = None
         share: Share = (-1, 0.0)
-        for child in cohort.queues():
+        for child in self.below.get(cohort, ()):
             if child in self.dropped:
                 continue
             found = self.dominant(child)
@@ -186,38 +228,42 @@ class _Order:
 
 
 def _first(
-    bid: Bid, candidates: list[Running], strategy: str, *, within_nominal: bool
-) -> tuple[bool, list[Target], list[Running]]:
+    bid: Bid, candidates: Candidates, strategy: str, *, within_nominal: bool
+) -> tuple[bool, list[Target], Candidates]:
     """Preempt by the first strategy; returns whether it fits, the targets, and who was spared."""
     order = _Order(bid, candidates)
     entitled = _entitled(bid, within_nominal=within_nominal)
     targets: list[Target] = []
-    spared: list[Running] = []
+    spared: Candidates = {}
     for queue in order.queues():
         waiting = order.waiting[queue.name]
         if queue is bid.queue or entitled:
             why = Why.WITHIN_QUEUE if queue is bid.queue else Why.RECLAIM
             if _preempt(bid, waiting.pop(0), why, targets):
-                return True, targets, []
-            order.changed()
+                return True, targets, {}
+            order.changed(queue)
             continue
         mine, theirs = _below_meeting(bid.queue.node, queue.node)
         share, before = order.dominant(mine).share, order.dominant(theirs).share
+        if share > before and order.flat:
+            for name, found in order.rest():
+                spared.setdefault(name, []).extend(found)
+            break
         if share > before:  # nobody's going makes their share larger
-            spared += waiting
+            spared.setdefault(queue.name, []).extend(waiting)
             waiting.clear()
         while waiting:
             candidate = waiting.pop(0)
             if _unfair(strategy, share, before, order.after(candidate, theirs)):
                 if _preempt(bid, candidate, Why.FAIR_SHARING, targets):
-                    return True, targets, []
-                order.changed()
+                    return True, targets, {}
+                order.changed(queue)
                 break
-            spared.append(candidate)
+            spared.setdefault(queue.name, []).append(candidate)
     return False, targets, spared
 
 
-def _second(bid: Bid, candidates: list[Running], targets: list[Target]) -> bool:
+def _second(bid: Bid, candidates: Candidates, targets: list[Target]) -> bool:
     """Preempt by the second strategy, one workload of each queue."""
     order = _Order(bid, candidates)
     for queue in order.queues():
@@ -225,7 +271,9 @@ def _second(bid: Bid, candidates: list[Running], targets: list[Target]) -> bool:
         if order.dominant(mine).share < order.dominant(theirs).share:
             if _preempt(bid, order.waiting[queue.name].pop(0), Why.FAIR_SHARING, targets):
                 return True
-            order.changed()
+            order.changed(queue)
+        elif order.flat:
+            break
         order.dropped.add(queue.node)
     return False
 
@@ -235,13 +283,10 @@ def _unfair(strategy: str, mine: Share, before: Share, after: Share) -> bool:
 
 
 def _preempt(bid: Bid, workload: Running, why: Why, targets: list[Target]) -> bool:
-    """Take a workload out; whether the bid fits then (its own use is counted in, and left out for the question)."""
-    bid.state.stop(workload)
+    """Take a workload out; whether the bid, whose own use is counted in, fits then."""
+    bid.state.set_aside(workload)
     targets.append(Target(workload, why))
-    bid.state.use(bid.queue, bid.usage, sign=-1)
-    fits = bid.fits(may_borrow=True)
-    bid.state.use(bid.queue, bid.usage)
-    return fits
+    return bid.counted_fits()
 
 
 def _below_meeting(left: QuotaNode, right: QuotaNode) -> tuple[QuotaNode, QuotaNode]:
@@ -261,6 +306,8 @@ def _child_towards(node: QuotaNode, top: QuotaNode) -> QuotaNode:
 def _after(state: State, workload: Running, node: QuotaNode) -> Share:
     """The share of a node without one workload of a queue below it."""
     queue = state.queues[workload.queue]
+    if queue.node is node:
+        return dominant(node, {key: -amount for key, amount in workload.usage.items()}).share
     state.use(queue, workload.usage, sign=-1)  # where its pods stand has no part in it
     share = dominant(node).share
     state.use(queue, workload.usage)

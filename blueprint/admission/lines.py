@@ -11,6 +11,7 @@ import bisect
 import heapq
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from operator import attrgetter
 
 from blueprint.admission.amounts import FlavorResource
 from blueprint.admission.attempt import Attempt
@@ -30,9 +31,10 @@ _MOST_REFUSALS = 256
 
 @dataclass(slots=True, eq=False)
 class Waiting:
-    """A workload in a queue. `created` orders it, `tried` is where its search for flavors stopped.
+    """A workload in a queue: `order` is higher priority first, then the older one (by `created`).
 
-    One that was preempted stands `alone` until it was looked at: those like it sleep on.
+    `tried` is where its search for flavors stopped. One that was preempted stands `alone` until it was looked at: those
+    like it sleep on.
     """
 
     workload: Workload
@@ -40,11 +42,10 @@ class Waiting:
     created: float
     tried: Tried = ()
     alone: bool = False
+    order: Order = field(init=False)
 
-    @property
-    def order(self) -> Order:
-        """Higher priority first, then the older one."""
-        return (-self.workload.priority, self.created, self.workload.key)
+    def __post_init__(self) -> None:
+        self.order = (-self.workload.priority, self.created, self.workload.key)
 
     @property
     def group(self) -> tuple[str, int]:
@@ -68,6 +69,21 @@ class Alike:
     lacks: tuple[FlavorResource, ...] = ()
     placeless: tuple[str, ...] = ()
     refused: dict[Version, Attempt] = field(default_factory=dict)
+    _needs: list[tuple[int, tuple[FlavorResource, ...]]] | None = None
+
+    def needs(self, queue: Queue) -> list[tuple[int, tuple[FlavorResource, ...]]]:
+        """What each pod set needs at least of each resource, and the flavors in its queue that could give it."""
+        if self._needs is None:
+            self._needs = []
+            for demand in self.first.workload.demands:
+                podset = demand.podset
+                count = podset.count if podset.min_count is None else min(podset.count, podset.min_count)
+                for resource, amount in demand.charge.items():
+                    covering = queue.spec.group(resource) if amount else None
+                    if covering is not None:
+                        keys = tuple(FlavorResource(flavor, resource) for flavor in covering.flavors)
+                        self._needs.append((amount * count, keys))
+        return self._needs
 
     def __lt__(self, _: Alike) -> bool:
         return False  # two places of one workload in the heap, of which one is stale
@@ -97,14 +113,10 @@ class Alike:
 
     def insert(self, entry: Waiting) -> int:
         """Put a workload in its place, which is returned."""
-        place = bisect.bisect(self.members, entry.order, key=_order)
+        place = bisect.bisect(self.members, entry.order, key=attrgetter("order"))
         self.members.insert(place, entry)
         self.looked = min(self.looked, place)
         return place
-
-
-def _order(entry: Waiting) -> Order:
-    return entry.order
 
 
 @dataclass(slots=True)

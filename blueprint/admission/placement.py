@@ -16,6 +16,8 @@ from blueprint.admission.settings import Settings
 from blueprint.admission.spread import Rules, Seats, distribute, levels_with_room
 from blueprint.admission.topology import Counting, Domain, Failure, Spread, Topology, Values, all_children
 
+_MOST_ANSWERS = 4096
+
 
 @dataclass(frozen=True, slots=True)
 class Request:
@@ -56,16 +58,16 @@ def place(
 ) -> dict[str, Spread] | Failure:
     """Place all pod sets on the nodes of one flavor, groups together; the first that does not fit ends it.
 
-    With `empty` other workloads are thought away: the answer is then always the same, and kept.
+    With `empty` other workloads are thought away. Answers are kept: many ask for the same while the same is used.
     """
-    if not empty:
-        return _place(topology, requests, gates, empty=False)
-    key = (gates, *((r.podset, r.count, tuple(r.pod.items()), id(r.placement), r.wish, r.implied) for r in requests))
-    known = topology.empty_answers.get(key)
+    asked = [(r.podset, r.count, tuple(r.pod.items()), topology.kind(r.placement), r.wish, r.implied) for r in requests]
+    key = (None if empty else topology.ledger.mark, gates, *asked)
+    known = topology.answers.get(key)
     if known is None:
-        # The requests are kept as well, so that the identity of a placement stays its own.
-        known = topology.empty_answers[key] = tuple(requests), _place(topology, requests, gates, empty=True)
-    return known[1]
+        if len(topology.answers) >= _MOST_ANSWERS:
+            topology.answers.clear()
+        known = topology.answers[key] = _place(topology, requests, gates, empty=empty)
+    return known
 
 
 def _place(
@@ -138,7 +140,7 @@ def _place_group(
         wide=gates.wide,
         weighs_leader=gates.leader and leader is not None,
     )
-    excluded = topology.fill(counting)
+    topology.fill(counting)
     loose = wish.unconstrained is True or workers.implied or _slices_only(wish)
     rules = Rules(
         required=wish.required is not None, loose=loose, least_free=loose and gates.mixed, weighs_leader=gates.leader
@@ -149,6 +151,7 @@ def _place_group(
         chosen_level, domains = found
         leaves = _descend(topology, chosen_level, domains, seats, rules, counting)
         return _assignments(topology, workers, leader, leaves)
+    excluded = topology.excluded(counting)
     if not topology.at_level[level]:
         return Failure(workers.podset, f"no node is in topology {topology.name}", level_label, excluded=excluded)
     return Failure(workers.podset, "", level_label, found, workers.count // slice_size, excluded)

@@ -53,6 +53,14 @@ class Bid:
         for key, amount in self.usage.items():
             if (not may_borrow and node.exceeds(key, amount)) or amount > node.available(key):
                 return False
+        return self._placed()
+
+    def counted_fits(self) -> bool:
+        """Whether it fits where its own use is counted in already: nothing that it takes is in debt then."""
+        node = self.queue.node
+        return all(not amount or node.room(key) >= 0 for key, amount in self.usage.items()) and self._placed()
+
+    def _placed(self) -> bool:
         return not any(
             isinstance(place(self.queue.topologies[flavor], requests, self.gates), Failure)
             for flavor, requests in self.nodes.items()
@@ -66,14 +74,13 @@ class Bid:
             return self.priority > candidate.priority
         return policy == "Any"
 
-    def order(self, candidate: Running) -> tuple[bool, bool, int, float, str]:
-        """Sorts candidates: evicted ones, other queues, lower priority, later admitted."""
-        own = candidate.queue == self.queue.name
-        return (not candidate.evicted, own, candidate.priority, -candidate.reserved, candidate.key)
+    def order(self, candidate: Running) -> tuple[bool, int, float, str]:
+        """Sorts candidates: other queues, lower priority, later admitted (who is being evicted is gone already)."""
+        return (candidate.queue == self.queue.name, candidate.priority, -candidate.reserved, candidate.key)
 
     def uses(self, candidate: Running) -> bool:
         """Whether a candidate has anything that is lacking."""
-        return any(key in candidate.usage for key in self.keys)
+        return not self.keys.isdisjoint(candidate.usage)
 
 
 def classical(bid: Bid) -> list[Target]:
@@ -93,7 +100,7 @@ def classical(bid: Bid) -> list[Target]:
         targets: list[Target] = []
         fits = False
         for target in candidates.valid(may_borrow):
-            bid.state.stop(target.workload)
+            bid.state.set_aside(target.workload)
             targets.append(target)
             if bid.fits(may_borrow=may_borrow):
                 fits = True
@@ -110,19 +117,19 @@ def spare(bid: Bid, targets: list[Target], *, may_borrow: bool) -> list[Target]:
     """Take back those that need not go after all, from the last but one to the first."""
     kept = list(targets)
     for index in range(len(kept) - 2, -1, -1):
-        bid.state.start(kept[index].workload)
+        bid.state.set_aside(kept[index].workload, 1)
         if bid.fits(may_borrow=may_borrow):
             kept[index] = kept[-1]
             kept.pop()
         else:
-            bid.state.stop(kept[index].workload)
+            bid.state.set_aside(kept[index].workload)
     return kept
 
 
 def restore(state: State, targets: Iterable[Target]) -> None:
     """Let the workloads run again."""
     for target in targets:
-        state.start(target.workload)
+        state.set_aside(target.workload, 1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,9 +201,7 @@ class _Candidates:
         """Candidates in order; each is judged when its turn comes, since those before it may have changed things."""
         bid = self.bid
         groups = [sorted(g, key=lambda c: bid.order(c.workload)) for g in (self.hierarchy, self.priority, self.own)]
-        evicted = [c for group in groups for c in group if c.workload.evicted]
-        others = [c for group in groups for c in group if not c.workload.evicted]
-        for candidate in (*evicted, *others):
+        for candidate in (each for group in groups for each in group):
             if candidate.workload.queue == self.bid.queue.name or self._borrows(candidate, may_borrow):
                 yield Target(candidate.workload, candidate.why)
 

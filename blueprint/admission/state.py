@@ -13,7 +13,7 @@ from blueprint.admission.amounts import Amounts, FlavorResource, Usage
 from blueprint.admission.placement import Gates, gates_of
 from blueprint.admission.queues import ClusterQueue
 from blueprint.admission.quota import QuotaNode
-from blueprint.admission.topology import Spread, Topology, Values
+from blueprint.admission.topology import Ledger, Spread, Topology, Used, Values
 from blueprint.admission.world import World
 
 Mark = tuple[tuple[FlavorResource, int], ...]
@@ -39,7 +39,6 @@ class Running:
     reserved: float
     usage: Usage
     nodes: tuple[OnNodes, ...] = ()
-    evicted: bool = False
     _mark: Mark | None = None
 
     @property
@@ -65,6 +64,24 @@ class Queue:
     delayed: frozenset[str]
     counts_requests: bool = False
     running: dict[str, Running] = field(default_factory=dict)
+    _ranked: list[Running] | None = None
+
+    @property
+    def ranked(self) -> list[Running]:
+        """What runs in it, in the order in which it would be preempted: lower priority, then later admitted."""
+        if self._ranked is None:
+            self._ranked = sorted(self.running.values(), key=lambda w: (w.priority, -w.reserved, w.key))
+        return self._ranked
+
+    def add(self, workload: Running) -> None:
+        """Let a workload be among what runs in it."""
+        self.running[workload.key] = workload
+        self._ranked = None
+
+    def drop(self, workload: Running) -> None:
+        """Let it be so no more."""
+        if self.running.pop(workload.key, None) is not None:
+            self._ranked = None
 
     @property
     def name(self) -> str:
@@ -85,14 +102,18 @@ class State:
     def start(self, workload: Running) -> None:
         """Count a workload as running."""
         queue = self.queues[workload.queue]
-        queue.running[workload.key] = workload
+        queue.add(workload)
         self.use(queue, workload.usage, workload.nodes)
 
     def stop(self, workload: Running) -> None:
         """Count it no more."""
         queue = self.queues[workload.queue]
-        queue.running.pop(workload.key, None)
+        queue.drop(workload)
         self.use(queue, workload.usage, workload.nodes, sign=-1)
+
+    def set_aside(self, workload: Running, sign: int = -1) -> None:
+        """Count what it uses no more, or with sign 1 again; it is still listed as running."""
+        self.use(self.queues[workload.queue], workload.usage, workload.nodes, sign)
 
     def use(self, queue: Queue, usage: Usage, nodes: Iterable[OnNodes] = (), sign: int = 1) -> None:
         """Count quota and nodes as used, or with sign -1 no more."""
@@ -186,8 +207,10 @@ def _topologies(world: World) -> dict[str, Topology]:
         if flavor.topology in world.topologies
     }
     if world.settings.behaves("tas-shared-nodes"):
-        used: dict[tuple[str, Values], Amounts] = {}
+        used: dict[tuple[str, Values], Used] = {}
+        ledgers: dict[str, Ledger] = {}
         for topology in found.values():
+            topology.ledger = ledgers.setdefault(topology.name, topology.ledger)
             for key, leaf in topology.leaves.items() if topology.by_host else ():
                 leaf.used = used.setdefault((topology.name, key), leaf.used)
     return found

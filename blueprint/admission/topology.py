@@ -6,9 +6,11 @@ Source: kueue v0.17.0 pkg/cache/scheduler/tas_flavor_snapshot.go (`addNode`, `in
 
 from __future__ import annotations
 
+import hashlib
 from collections import Counter
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from blueprint.admission.amounts import PODS, Amounts, quotient
 from blueprint.admission.match import HOSTNAME, Placement, Toleration, untolerated
@@ -21,6 +23,57 @@ Spread = list[tuple[Values, int]]
 """Pods by leaf domain, in the order of domains."""
 
 _MANY = 2**31 - 1
+
+
+class Room(NamedTuple):
+    """How many pods a leaf has room for, how many leaders (one at most), how many pods beside one, and what limits."""
+
+    pods: int
+    leader: int
+    beside: int
+    cause: str
+
+
+Asked = tuple[Hashable, ...]
+"""What the room of a leaf depends on, beside what is used of it."""
+
+
+@dataclass(slots=True, eq=False)
+class Used:
+    """What is used of a leaf; `known` is the room that this leaves, forgotten with each change."""
+
+    amounts: Amounts = field(default_factory=dict)
+    known: dict[Asked, Room] = field(default_factory=dict)
+
+    def count(self, pod: Mapping[str, int], number: int) -> None:
+        """Count pods as used, or as many below zero no more."""
+        for name, value in pod.items():
+            self.amounts[name] = self.amounts.get(name, 0) + value * number
+        self.amounts[PODS] = self.amounts.get(PODS, 0) + number
+        self.known.clear()
+
+
+@dataclass(slots=True, eq=False)
+class Ledger:
+    """A fingerprint of all that is used on nodes: the same use leaves the same mark, however it came about."""
+
+    mark: int = 0
+    _weights: dict[tuple[Values, str], int] = field(default_factory=dict)
+
+    def count(self, leaf: Values, pod: Mapping[str, int], number: int) -> None:
+        """Count pods on a leaf as used, or as many below zero no more."""
+        total = self._weight(leaf, "")
+        for name, value in pod.items():
+            total += self._weight(leaf, name) * value
+        self.mark += total * number
+
+    def _weight(self, leaf: Values, resource: str) -> int:
+        try:
+            return self._weights[leaf, resource]
+        except KeyError:
+            digest = hashlib.blake2b(repr((leaf, resource)).encode(), digest_size=16).digest()
+            weight = self._weights[leaf, resource] = int.from_bytes(digest)
+            return weight
 
 
 @dataclass(slots=True, eq=False)
@@ -36,16 +89,12 @@ class Domain:
     children: list[Domain] = field(default_factory=list)
     node: Node | None = None
     free: Amounts = field(default_factory=dict)
-    used: Amounts = field(default_factory=dict)
+    used: Used = field(default_factory=Used)
     pods: int = 0
     slices: int = 0
     pods_beside: int = 0
     slices_beside: int = 0
     leader: int = 0
-
-    def clear(self) -> None:
-        """Forget the counts of the placement before."""
-        self.pods = self.slices = self.pods_beside = self.slices_beside = self.leader = 0
 
 
 @dataclass(slots=True)
@@ -92,8 +141,10 @@ class Topology:
         self.by_host = bool(levels) and levels[-1] == HOSTNAME
         self.leaves: dict[Values, Domain] = {}
         self.at_level: list[dict[Values, Domain]] = [{} for _ in levels]
-        self.empty_answers: dict[Hashable, tuple[object, dict[str, Spread] | Failure]] = {}
-        self._unfit_for: dict[int, tuple[Placement, dict[Values, str]]] = {}
+        self.ledger = Ledger()
+        self.answers: dict[Hashable, dict[str, Spread] | Failure] = {}
+        self._kinds: dict[int, tuple[Placement, int]] = {}
+        self._unfit_for: list[tuple[Placement, dict[Values, str]]] = []
         for node in nodes:
             if levels and node.carries(labels, levels):
                 self._add(node)
@@ -131,41 +182,57 @@ class Topology:
         for values, count in spread:
             leaf = self.leaves.get(values)
             if leaf is not None:
-                for name, value in pod.items():
-                    leaf.used[name] = leaf.used.get(name, 0) + sign * value * count
-                leaf.used[PODS] = leaf.used.get(PODS, 0) + sign * count
+                leaf.used.count(pod, sign * count)
+                self.ledger.count(values, pod, sign * count)
 
     def has_room(self, spread: Spread, pod: Mapping[str, int]) -> bool:
         """Whether a placement still fits beside what is used now."""
         for values, count in spread:
             leaf = self.leaves.get(values)
-            if leaf is None or fitting(pod, minus(leaf.free, leaf.used))[0] < count:
+            if leaf is None or fitting(pod, minus(leaf.free, leaf.used.amounts))[0] < count:
                 return False
         return True
 
-    def fill(self, counting: Counting) -> Exclusions:
-        """Work out how many pods and slices fit into each domain."""
-        for level in self.at_level:
-            for domain in level.values():
-                domain.clear()
-        excluded = Exclusions(total=len(self.leaves))
-        unfit = self._causes(counting.placement)
+    def fill(self, counting: Counting) -> None:
+        """Work out how many pods and slices fit into each domain, from the leaves up."""
+        unfit, asked = self._causes(counting.placement), self._asked(counting)
         for key, leaf in self.leaves.items():
-            cause = unfit.get(key, "")
-            if not cause:
-                cause = _fill_leaf(leaf, key, counting)
-            if cause:
-                excluded.causes[cause] += 1
-        for root in self.at_level[0].values():
-            _fill_up(root, 0, counting)
-        return excluded
+            room = _NO_ROOM if key in unfit else _room(leaf, key, counting, asked)
+            leaf.pods, leaf.leader, leaf.pods_beside, _ = room
+            leaf.slices = leaf.slices_beside = 0
+        size = counting.slice_size
+        for level in range(len(self.levels) - 1, -1, -1):
+            for domain in self.at_level[level].values():
+                if domain.children:
+                    _sum_up(domain, level, counting)
+                if level == counting.slice_level:
+                    domain.slices = quotient(domain.pods, size)
+                    domain.slices_beside = quotient(domain.pods_beside, size)
+
+    def excluded(self, counting: Counting) -> Exclusions:
+        """Why leaves take no pod."""
+        unfit, asked = self._causes(counting.placement), self._asked(counting)
+        causes = (unfit.get(key) or _room(leaf, key, counting, asked).cause for key, leaf in self.leaves.items())
+        return Exclusions(len(self.leaves), Counter(cause for cause in causes if cause))
+
+    def _asked(self, counting: Counting) -> Asked:
+        leader = None if counting.leader is None else tuple(counting.leader.items())
+        return self, tuple(counting.pod.items()), leader, counting.wide
 
     def _causes(self, placement: Placement) -> Mapping[Values, str]:
         """Why hosts take no pod of a placement, whatever else runs there; worked out once for each placement."""
-        known = self._unfit_for.get(id(placement))
+        return self._unfit_for[self.kind(placement)][1]
+
+    def kind(self, placement: Placement) -> int:
+        """A number that a placement shares with those that are equal to it."""
+        known = self._kinds.get(id(placement))
         if known is None:
-            causes = {key: cause for key, leaf in self.leaves.items() if (cause := self._unfit(leaf, placement))}
-            known = self._unfit_for[id(placement)] = placement, causes  # kept alive, so that its id stays its own
+            number = next((n for n, (other, _) in enumerate(self._unfit_for) if other == placement), None)
+            if number is None:
+                causes = {key: cause for key, leaf in self.leaves.items() if (cause := self._unfit(leaf, placement))}
+                number = len(self._unfit_for)
+                self._unfit_for.append((placement, causes))
+            known = self._kinds[id(placement)] = placement, number  # kept alive, so that its id stays its own
         return known[1]
 
     def _unfit(self, leaf: Domain, placement: Placement) -> str:
@@ -226,35 +293,39 @@ def fitting(pod: Mapping[str, int], room: Mapping[str, int], *, wide: bool = Fal
     return (most, limiting) if found else (0, "")
 
 
-def _fill_leaf(leaf: Domain, key: Values, counting: Counting) -> str:
-    room = dict(leaf.free) if counting.empty else minus(leaf.free, leaf.used)
-    if key in counting.assumed:
-        room = minus(room, counting.assumed[key])
-    leaf.pods, limiting = fitting(counting.pod, room, wide=counting.wide)
-    cause = f"resource {limiting}" if leaf.pods == 0 and limiting else ""
+_NO_ROOM = Room(0, 0, 0, "")
+
+
+def _room(leaf: Domain, key: Values, counting: Counting, asked: Asked) -> Room:
+    """The room of a leaf; kept until something else is used of it."""
+    if counting.empty or key in counting.assumed:
+        room = dict(leaf.free) if counting.empty else minus(leaf.free, leaf.used.amounts)
+        return _count(minus(room, counting.assumed.get(key, {})), counting)
+    known = leaf.used.known.get(asked)
+    if known is None:
+        known = leaf.used.known[asked] = _count(minus(leaf.free, leaf.used.amounts), counting)
+    return known
+
+
+def _count(room: Amounts, counting: Counting) -> Room:
+    pods, limiting = fitting(counting.pod, room, wide=counting.wide)
+    cause = f"resource {limiting}" if pods == 0 and limiting else ""
     if counting.leader is not None and fitting(counting.leader, room, wide=counting.wide)[0] > 0:
-        leaf.leader = 1
-        leaf.pods_beside = fitting(counting.pod, minus(room, counting.leader), wide=counting.wide)[0]
-    else:
-        leaf.pods_beside = leaf.pods
-    return cause
-
-
-def _fill_up(domain: Domain, level: int, counting: Counting) -> None:
-    if domain.children:
-        _sum_up(domain, level, counting)
-    if level == counting.slice_level:
-        domain.slices = quotient(domain.pods, counting.slice_size)
-        domain.slices_beside = quotient(domain.pods_beside, counting.slice_size)
+        return Room(pods, 1, fitting(counting.pod, minus(room, counting.leader), wide=counting.wide)[0], cause)
+    return Room(pods, 0, pods, cause)
 
 
 def _sum_up(domain: Domain, level: int, counting: Counting) -> None:
     """A leader costs a domain as much as it costs the child that has least to lose by it."""
     inner = counting.layers.get(level + 1)
-    pods = slices = 0
+    if counting.leader is None and not inner:
+        domain.pods = domain.pods_beside = sum([child.pods for child in domain.children])
+        domain.slices = domain.slices_beside = sum([child.slices for child in domain.children])
+        domain.leader = 0
+        return
+    pods = slices = domain.leader = 0
     lost_pods = lost_slices = _MANY
     for child in domain.children:
-        _fill_up(child, level + 1, counting)
         whole, beside = child.pods, child.pods_beside
         if inner:
             whole, beside = quotient(whole, inner) * inner, quotient(beside, inner) * inner

@@ -5,13 +5,15 @@ Source: kueue v0.17.0 pkg/scheduler/fair_sharing_iterator.go.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
+from operator import itemgetter
 
 from blueprint.admission.amounts import Usage
 from blueprint.admission.attempt import Attempt
 from blueprint.admission.fairness import Share, dominant
-from blueprint.admission.lines import Waiting
+from blueprint.admission.lines import Order, Waiting
 from blueprint.admission.modes import Mode
 from blueprint.admission.quota import QuotaNode
 from blueprint.admission.state import Running, State
@@ -45,8 +47,16 @@ class Entry:
         return self.attempt.assignment.usage if self.held is None else self.held
 
 
+Rank = tuple[bool, Share, Order]
+"""Sorts rivals at a cohort: whether their side borrows what they ask for, its share with it, priority and age."""
+
+
 class Tournament:
-    """Under fair sharing: at every cohort the entry wins whose side borrows least with it (kueue KEP 1714)."""
+    """Under fair sharing: at every cohort the entry wins whose side borrows least with it (kueue KEP 1714).
+
+    After a turn only the queue of that entry and the cohorts above it use more, so what is known of other sides stays:
+    `known` is the winner of a queue or cohort, with its rank at the cohort above.
+    """
 
     def __init__(self, state: State, entries: list[Entry], *, by_nominal: bool) -> None:
         self.state = state
@@ -54,37 +64,50 @@ class Tournament:
         # Below one cohort an entry that asks for nothing now is in nobody's way; below several it can hold up its own.
         flat = len({entry.waiting.queue.node.parent for entry in entries}) == 1
         self.left = {entry.waiting.queue.node: entry for entry in entries if not (flat and entry.inert)}
+        self.known: dict[QuotaNode, tuple[Rank, Entry]] = {}
+        self.sides: dict[QuotaNode, dict[QuotaNode, None]] = {}
+        for node in self.left:
+            side = node
+            for above in node.ancestors():
+                self.sides.setdefault(above, {})[side] = None
+                side = above
 
     def turns(self) -> Iterator[Entry]:
         """Entries in order; shares are worked out anew after each, since it may have been admitted."""
-        while self.left:
-            node = min(self.left, key=lambda each: self.left[each].waiting.order)
+        number = Counter(node.root() for node in self.left)
+        for node in sorted(self.left, key=lambda each: self.left[each].waiting.order):
             root = node.root()
-            alone = sum(other.root() is root for other in self.left) == 1
-            winner = self.left[node] if alone else self._winner(root, self._shares(root))
-            assert winner is not None  # noqa: S101 - `node` itself takes part
-            del self.left[winner.waiting.queue.node]
-            yield winner
+            while node in self.left:
+                winner = self.left[node] if number[root] == 1 else self._winner(root)
+                assert winner is not None  # noqa: S101 - `node` itself takes part
+                gone = winner.waiting.queue.node
+                del self.left[gone]
+                number[root] -= 1
+                for each in (gone, *gone.ancestors()):
+                    self.known.pop(each, None)
+                yield winner
 
-    def _shares(self, root: QuotaNode) -> dict[tuple[QuotaNode, Entry], tuple[bool, Share]]:
-        """For each cohort and entry below it: whether its side borrows what it asks for, and its share, with it in."""
-        shares: dict[tuple[QuotaNode, Entry], tuple[bool, Share]] = {}
-        for node in root.all_queues():
-            entry = self.left.get(node)
+    def _winner(self, cohort: QuotaNode) -> Entry | None:
+        rivals = [found for side in list(self.sides[cohort]) if (found := self._rival(side, cohort)) is not None]
+        return min(rivals, key=itemgetter(0))[1] if rivals else None
+
+    def _rival(self, side: QuotaNode, cohort: QuotaNode) -> tuple[Rank, Entry] | None:
+        """The winner of a side of a cohort, and its rank there."""
+        found = self.known.get(side)
+        if found is None:
+            entry = self.left.get(side) if side.queue else self._winner(side)
             if entry is None:
-                continue
-            self.state.use(entry.waiting.queue, entry.usage)
-            side: QuotaNode = node
-            for above in node.ancestors():
-                found = dominant(side)
-                borrows = self.by_nominal and any(entry.usage.get(key, 0) > 0 for key in found.borrowed)
-                shares[above, entry] = (borrows, found.share)
-                side = above
-            self.state.use(entry.waiting.queue, entry.usage, sign=-1)
-        return shares
+                del self.sides[cohort][side]
+                return None
+            found = self.known[side] = self._rank(side, entry), entry
+        return found
 
-    def _winner(self, cohort: QuotaNode, shares: dict[tuple[QuotaNode, Entry], tuple[bool, Share]]) -> Entry | None:
-        below = [self._winner(child, shares) for child in cohort.cohorts()]
-        below += [self.left.get(child) for child in cohort.queues()]
-        rivals = [entry for entry in below if entry is not None]
-        return min(rivals, key=lambda e: (*shares[cohort, e], *e.waiting.order)) if rivals else None
+    def _rank(self, side: QuotaNode, entry: Entry) -> Rank:
+        if side.queue:
+            found = dominant(side, entry.usage)
+        else:
+            self.state.use(entry.waiting.queue, entry.usage)
+            found = dominant(side)
+            self.state.use(entry.waiting.queue, entry.usage, sign=-1)
+        borrows = self.by_nominal and any(entry.usage.get(key, 0) > 0 for key in found.borrowed)
+        return borrows, found.share, entry.waiting.order

@@ -80,6 +80,7 @@ class Measures:
         self.clock = 0.0
         self.partial = 0
         self._held: dict[tuple[QuotaNode, FlavorResource], dict[str, int]] = defaultdict(lambda: defaultdict(int))
+        self._shares: dict[tuple[QuotaNode, FlavorResource], dict[str, float]] = {}
 
     def started(self, workload: Running, team: str) -> None:
         """Count what a workload uses."""
@@ -97,6 +98,7 @@ class Measures:
                 gauge.used += sign * amount
             for place in {node, root}:
                 self._held[place, key][team] += sign * amount
+                self._shares.pop((place, key), None)
 
     def waits(self, team: str, sign: int) -> None:
         """A workload of a team begins to wait, or with -1 waits no more."""
@@ -122,9 +124,10 @@ class Measures:
     def _line(self, queue: Queue, line: Line, span: float) -> None:
         """Who waits in a queue for whom; in a strict queue all others wait for what its head waits for."""
         groups = list(line.groups.values())
-        head = min(groups, key=lambda group: group.members[0].order if group.members else (0, 0.0, ""))
+        strict = queue.spec.strict
+        head = min(groups, key=lambda g: g.members[0].order if g.members else (0, 0.0, "")) if strict else None
         for group in groups:
-            lacking = (head if queue.spec.strict else group).lacks
+            lacking = (head or group).lacks
             self._loose(group)
             if not group.members:
                 continue
@@ -144,15 +147,19 @@ class Measures:
 
     def _holders(self, queue: Queue, lacking: tuple[FlavorResource, ...]) -> dict[str, float]:
         """Whose workloads hold what is lacking, as shares: of the own queue where its own limit binds, else of all."""
-        total: dict[str, int] = defaultdict(int)
-        for key in lacking[:1]:
-            node = queue.node
-            limit = node.quota(key).borrowing
-            own = limit is not None and node.used.get(key, 0) >= node.quota(key).nominal + limit
-            for team, amount in self._held[node if own else node.root(), key].items():
-                total[team] += amount
-        whole = sum(total.values())
-        return {team: amount / whole for team, amount in total.items() if amount} if whole else {}
+        if not lacking:
+            return {}
+        key, node = lacking[0], queue.node
+        limit = node.quota(key).borrowing
+        own = limit is not None and node.used.get(key, 0) >= node.quota(key).nominal + limit
+        place = node if own else node.root(), key
+        shares = self._shares.get(place)
+        if shares is None:
+            held = self._held[place]
+            whole = sum(held.values())
+            shares = {team: amount / whole for team, amount in held.items() if amount} if whole else {}
+            self._shares[place] = shares
+        return shares
 
 
 def _gauges(state: State) -> Iterator[Gauge]:
