@@ -96,20 +96,23 @@ def draw(
             last = position + 1 == len(column) or column[position + 1].group != box.group
             y += box.high + (BETWEEN + 16 if box.group and last else BETWEEN)
         x += WIDE + GAP
+    words: dict[tuple[str, str], list[str]] = defaultdict(list)
     for arrow in arrows:
         if arrow.start in at and arrow.end in at:
             (x1, y1, one), (x2, y2, two) = at[arrow.start], at[arrow.end]
             scene.flow(
                 x1 + WIDE, y1 + one.high / 2, x2, y2 + two.high / 2, arrow.kind, dashed=arrow.dashed, tip=arrow.words
             )
-            if arrow.at == "end":
-                scene.text(
-                    x2 - 12, y2 + two.high / 2 - 5, arrow.words, size=10, fill="quiet halo", anchor="end", room=GAP - 12
-                )
-            elif arrow.at == "start":
-                scene.text(
-                    x1 + WIDE + 12, y1 + one.high / 2 - 5, arrow.words, size=10, fill="quiet halo", room=GAP - 12
-                )
+            if arrow.at and arrow.words:
+                words[arrow.end if arrow.at == "end" else arrow.start, arrow.at].append(arrow.words)
+    for (key, side), said in words.items():
+        # After all lines, so that none goes through them; once for all arrows that meet there.
+        x, y, box = at[key]
+        middle, told = y + box.high / 2 - 5, ", ".join(dict.fromkeys(said))
+        if side == "end":
+            scene.text(x - 12, middle, told, size=10, fill="quiet halo", anchor="end", room=GAP - 12)
+        else:
+            scene.text(x + WIDE + 12, middle, told, size=10, fill="quiet halo", room=GAP - 12)
     for x, y, box in at.values():
         _box(scene, x, y, box)
     return scene

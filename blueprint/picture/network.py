@@ -14,6 +14,12 @@ from blueprint.picture.model import Picture, Table, many
 from blueprint.picture.scene import MARGIN, Scene
 
 _HEADS = {0: "May come in", 1: "Namespaces", 2: "May be reached"}
+_LEGEND = (
+    ("good", "closed in and out"),
+    ("warn", "closed in one direction"),
+    ("bad", "open"),
+    ("trust", "workload with rules of its own"),
+)
 _NAME_LABEL = "kubernetes.io/metadata.name"
 
 
@@ -92,6 +98,8 @@ def picture(graph: Graph, name: str = "network", where: str = "") -> Picture:
     words = _description(spaces, shut, strict, opened)
     scene = Scene(name, title, words)
     scene.text(MARGIN, 34, title, size=18, bold=True)
+    held = {box.accent for box in boxes if box.column == 1}
+    scene.legend(50, [row for row in _LEGEND if row[0] in held])
     rows = tuple(
         (
             rule.namespace,
@@ -103,7 +111,7 @@ def picture(graph: Graph, name: str = "network", where: str = "") -> Picture:
         for rule in opened
     )
     table = Table(("Namespace", "Pods", "Direction", "Peer", "Ports"), rows)
-    return Picture(draw(scene, boxes, arrows, _HEADS), mermaid(boxes, arrows, _HEADS), table)
+    return Picture(draw(scene, boxes, arrows, _HEADS, top=84), mermaid(boxes, arrows, _HEADS), table)
 
 
 def _description(

@@ -126,10 +126,10 @@ def _amount(column: Column, value: int) -> str:
 def _draw(scene: Scene, found: Sequence[Column], lines: Sequence[Row]) -> Scene:
     scene.text(MARGIN, 34, scene.title, size=18, bold=True)
     y = 50.0
-    x = MARGIN
-    for fill, words in (("kept", "own, not lent"), ("own", "own"), ("loan", "could borrow")):
-        scene.box(x, y, 12, 10, fill, radius=2)
-        x += 18 + scene.text(x + 17, y + 9, words, size=11, fill="quiet") + 16
+    legend = [("kept", "own, not lent"), ("own", "own"), ("loan", "could borrow")]
+    if any(column.physical is not None and column.promised > column.physical for column in found):
+        legend.append(("warn", "promised, and not there"))
+    scene.legend(y, legend)
     y += 26
     most = {column.key: _most(column, number, lines) for number, column in enumerate(found)}
     wide = _NAME + _COLUMN * len(found)

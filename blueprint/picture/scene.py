@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from xml.sax.saxutils import escape
 
@@ -110,6 +111,13 @@ class Scene:
         self._parts.append(
             f'<path class="f-{kind}" d="M{_n(x2)} {_n(y2)}L{_n(x2 - 8)} {_n(y2 - 4)}L{_n(x2 - 8)} {_n(y2 + 4)}Z"/>'
         )
+
+    def legend(self, y: float, rows: Iterable[tuple[str, str]]) -> None:
+        """What fills mean, in one line: fill and words."""
+        x = MARGIN
+        for fill, words in rows:
+            self.box(x, y, 12, 10, fill, radius=2)
+            x += 18 + self.text(x + 17, y + 9, words, size=11, fill="quiet") + 16
 
     def _put(self, head: str, kind: str, tip: str) -> None:
         self._parts.append(f"{head}><title>{escape(tip)}</title></{kind}>" if tip else f"{head}/>")

@@ -100,6 +100,24 @@ def test_a_way_leads_from_git_to_pods(pictures):
     assert "4 gpu each" in last[3] and "2 to 4 by ScaledObject" in last[3]
 
 
+def test_words_at_arrows_stand_on_the_lines_once_for_all_that_meet(pictures):
+    (network,) = [each for each in pictures if each.title == "Network and trust of prod-a"]
+    text = network.scene.svg()
+    assert text.rindex('<path class="l-') < text.index(' halo"')
+    ends = [(word.right if word.right < 300 else word.left, word.y) for word in network.scene.words if word.size == 10]
+    assert ends and len(ends) == len(set(ends))
+
+
+def test_what_colours_mean_is_said(pictures):
+    (network,) = [each for each in pictures if each.title == "Network and trust of prod-a"]
+    words = {word.text for word in network.scene.words}
+    assert "closed in and out" in words and "workload with rules of its own" in words
+    (over,) = drawn(queues(3, 1), ["quota"])
+    assert "promised, and not there" not in {word.text for word in over.scene.words}
+    (more,) = drawn(queues(30, 1), ["quota"])
+    assert "promised, and not there" in {word.text for word in more.scene.words}
+
+
 def test_networks_say_who_may_come_in(pictures):
     (network,) = [each for each in pictures if each.title == "Network and trust of prod-a"]
     assert ("chat", "chat-70b", "from", "istio-ingress", "http") in network.table.rows
