@@ -203,10 +203,15 @@ def _in_specs(
     """
     caused = {_path(file, platform): file.manifest.source for file in result.files}
     inner = {(finding.object, _around(finding.path)) for finding in findings}
+    told = {finding.source.file for finding in result.findings if finding.code == "POL102" and finding.source}
     for finding in findings:
+        # What is wrong with the CEL of a policy was said at the line of the expression.
+        cause = caused.get(finding.source.file) if finding.source else None
+        if finding.code == "NAT603" and cause and cause.file in told:
+            continue
         # Of a field and what is around it, the field says more: a path mounted twice is an item given twice, too.
         if finding.severity is not Severity.NOTE and (not finding.path or (finding.object, finding.path) not in inner):
-            place = finding.source and caused.get(finding.source.file, finding.source)
+            place = cause or finding.source
             own = templates.override(finding.object.kind) if finding.object else ""
             message = f"{finding.message} (made from {own})" if own else finding.message
             yield replace(finding, source=place, message=message)

@@ -14,7 +14,7 @@ from typing import Final
 from blueprint.catalog.components import component
 from blueprint.catalog.schemas import SchemaPack
 from blueprint.finding import Confidence, Finding, Ref, Severity
-from blueprint.render import gatekeeper, images, kyverno, names
+from blueprint.render import expressions, gatekeeper, images, kyverno, names
 from blueprint.render.plan import Item
 from blueprint.render.rulebook import APPLICATION, Resource, Rulebook, selector
 from blueprint.render.site import MANAGED_BY, Site
@@ -55,10 +55,12 @@ def items(site: Site) -> Iterator[Item]:
         if document.model.spec.images:
             yield from images.items(site, document)
             continue
+        engines = _engines(site, document)
+        for problem in expressions.problems(document, engines):
+            site.problem(problem)
         book = _book(site, document)
         if not book.resources:
             continue
-        engines = _engines(site, document)
         if NATIVE in engines:
             yield from _native(site, book)
         if "Kyverno" in engines:
