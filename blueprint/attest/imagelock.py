@@ -18,7 +18,7 @@ from blueprint.attest.bundle import Prover
 from blueprint.attest.evidence import moment, written
 from blueprint.attest.images import verify_image
 from blueprint.attest.refusal import Refused
-from blueprint.attest.registry import Registry, parts, reference
+from blueprint.attest.registry import Registry, named, parts, reference
 from blueprint.check.pods import containers, pod_templates
 from blueprint.check.shapes import items, mapping
 from blueprint.errors import UsageError
@@ -99,7 +99,7 @@ def check_images(
     now = now or datetime.now(UTC)
     by_digest = {row.digest: row for row in locked.values()}
     for manifest, path, text in used(manifests):
-        if not any(text.startswith(prefix) for prefix in prefixes):
+        if not any(named(text).startswith(named(prefix)) for prefix in prefixes):
             continue
         try:
             row = by_digest.get(reference(text).digest)

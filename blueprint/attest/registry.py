@@ -55,6 +55,18 @@ def reference(text: str) -> Reference:
     return Reference(host, repository, digest)
 
 
+def named(text: str) -> str:
+    """An image, or a prefix of images, with the one name of its registry.
+
+    Hosts ignore case, ports may begin with zeros, and those of HTTP and HTTPS need not be said: whoever compares
+    prefixes as text lets the others pass.
+    """
+    host, slash, rest = text.partition("/")
+    name, colon, port = host.lower().partition(":")
+    port = port.lstrip("0")
+    return f"{name}{colon}{port}{slash}{rest}" if port not in ("", "443", "80") else f"{name}{slash}{rest}"
+
+
 def parts(text: str) -> tuple[str, str, str, str]:
     """Host, repository, tag and digest of an image that names its registry. Raises Refused (SIG401)."""
     found = image(text)

@@ -6,6 +6,7 @@ image only if that service vouched for it: every failure on the way is a refusal
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from datetime import timedelta
 from typing import Final
@@ -81,12 +82,21 @@ def _kyverno(site: Site, book: Rulebook, gate: ImageGate) -> Item:
         actions=[book.action],
         constraints=book.constraints(site),
         globs=[f"{prefix}*" for prefix in gate.prefixes],
+        aliases=" || ".join(f"ref.lowerAscii().matches(r'{_alias(prefix)}')" for prefix in gate.prefixes),
         signers=gate.signers,
         trust=gate.trust,
         volumes=_VOLUMES,
         dated=gate.max_age is not None,
         rules=_rules(gate.max_age),
     )
+
+
+def _alias(prefix: str) -> str:
+    """RE2 for every name that a prefix has, in lower case."""
+    host, _, path = prefix.partition("/")
+    name, _, port = host.partition(":")
+    given = f":0*{int(port)}" if port not in ("", "443", "80") else "(:0*(443|80))?"
+    return f"^{re.escape(name)}{given}/{re.escape(path)}"
 
 
 def _rules(max_age: timedelta | None) -> list[dict[str, str]]:

@@ -200,6 +200,16 @@ class ImageGate(Model):
     provider: ImageProvider | None = None
     """The service that Gatekeeper asks."""
 
+    @field_validator("prefixes")
+    @classmethod
+    def _name_their_registry(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        for prefix in value:
+            if prefix.partition("/")[0] in ("docker.io", "index.docker.io", "registry-1.docker.io"):
+                raise ValueError(
+                    f"{shown(prefix)} has names without a host, too, which no prefix sees: use a registry of your own"
+                )
+        return value
+
 
 class PolicySpec(Model):
     """The body of a Policy: either `rules` or `images`."""

@@ -13,7 +13,7 @@ import pytest
 from blueprint.attest.imagelock import check_images, dump_lock, gates, lock, read_lock, used
 from blueprint.attest.images import verify_image
 from blueprint.attest.refusal import Refused
-from blueprint.attest.registry import Registry, reference
+from blueprint.attest.registry import Registry, named, reference
 from blueprint.errors import UsageError
 from blueprint.finding import Source
 from blueprint.objects import Manifest
@@ -208,6 +208,31 @@ def _pod(image: str, init: str = "", ephemeral: str = "", volume: str = "") -> M
         spec["volumes"] = [{"name": "v", "image": {"reference": volume}}]
     body = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p", "namespace": "t"}, "spec": spec}
     return Manifest(body, Source("p.yaml"))
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        ("registry.example.com/a/b@x", "registry.example.com/a/b@x"),
+        ("Registry.EXAMPLE.com/a/b", "registry.example.com/a/b"),
+        ("registry.example.com:443/a", "registry.example.com/a"),
+        ("registry.example.com:00443/a", "registry.example.com/a"),
+        ("registry.example.com:80/a", "registry.example.com/a"),
+        ("registry.example.com:05000/a", "registry.example.com:5000/a"),
+        ("registry.example.com:5000/A:443", "registry.example.com:5000/A:443"),
+        ("localhost", "localhost"),
+    ],
+)
+def test_a_registry_has_many_names_and_one_is_compared(text: str, name: str) -> None:
+    assert named(text) == name
+
+
+def test_another_name_of_the_registry_is_no_way_around(tmp_path: Path) -> None:
+    digest = "@sha256:" + "0" * 64
+    ways = [f"{host}/serving/x{digest}" for host in ("R.example.com", "r.example.com:443", "r.example.com:0443")]
+    for text in [f"r.example.com/serving/x{digest}", *ways]:
+        assert [finding.code for finding in check_images([_pod(text)], {}, ["r.example.com/serving/"], set())]
+    assert not list(check_images([_pod(f"r.example.com/other/x{digest}")], {}, ["r.example.com/serving/"], set()))
 
 
 def test_every_image_of_a_pod_counts() -> None:

@@ -180,6 +180,7 @@ def test_our_service_and_kyverno_give_the_same_verdicts(premises: Premises) -> N
     (policy,) = rendered_of(premises.world, "ImageValidatingPolicy")
     pods = [pod_of(name.replace("_", "-"), image) for name, image in gallery.items()]
     pods.append(pod_of("init", gallery["good"], initContainers=[{"name": "side", "image": gallery["unsigned"]}]))
+    pods.append(pod_of("alias", gallery["unsigned"].replace(":", ":0", 1)))
     for name, image in (("volume", "unsigned"), ("signed-volume", "fresh")):
         pods.append(pod_of(name, gallery["good"], volumes=[{"name": "models", "image": {"reference": gallery[image]}}]))
     labels = {"platform.blueprint/team": "a", "kubernetes.io/metadata.name": TENANT}
@@ -195,7 +196,7 @@ def test_our_service_and_kyverno_give_the_same_verdicts(premises: Premises) -> N
     assert "{" in done.stdout, done.stderr[-2000:]
     results = json.loads(done.stdout[done.stdout.index("{") :])["results"]
     theirs = {row["resources"][0]["name"].replace("-", "_"): row["result"] == "pass" for row in results}
-    assert theirs == VERDICTS | {"init": False, "volume": False, "signed_volume": True}
+    assert theirs == VERDICTS | {"init": False, "alias": False, "volume": False, "signed_volume": True}
 
 
 def rendered_of(world: World, *kinds: str) -> list[dict[str, Any]]:

@@ -101,6 +101,7 @@ def _cases(hall: Hall) -> dict[str, tuple[Answer, bool]]:
         "too old": (hall.pod(gallery.old), False),
         "a tag": (hall.pod(gallery.tag), False),
         "an unsigned init container": (hall.pod(gallery.good, initContainers=side), False),
+        "an unsigned image by another name of its registry": (hall.pod(gallery.unsigned.replace(":", ":0", 1)), False),
         "a signed image that is mounted": (hall.pod(gallery.good, volumes=models), True),
         "an unsigned image that is mounted": (hall.pod(gallery.good, volumes=others), False),
         "an unsigned ephemeral container": (_ephemeral(hall, gallery.unsigned), False),
