@@ -99,6 +99,18 @@ class Graph:
                 return each
         return found
 
+    def meant(self, ref: Ref, by: Manifest) -> Manifest | None:
+        """The object with this identity that another names.
+
+        A tree of samples holds several of one identity: then it is one of the same file or folder, and else None, since
+        nobody knows which of them is meant.
+        """
+        several = self._several.get(ref)
+        if several is None:
+            return self.get(ref)
+        beside = [each for each in several if each.folder == by.folder]
+        return next((each for each in beside if each.source.file == by.source.file), beside[0] if beside else None)
+
     def kind(self, *names: str) -> Sequence[Manifest]:
         """The objects of a kind, or of several: `ClusterQueue.kueue.x-k8s.io`, `Pod`."""
         if len(names) == 1:

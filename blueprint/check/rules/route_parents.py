@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from blueprint.check.graph import Graph, selects
-from blueprint.check.rules.say import say, warn
+from blueprint.check.rules.say import one_of, say, warn
 from blueprint.check.shapes import Body, known, mapping, maps, number, text
 from blueprint.finding import Finding, Ref
 from blueprint.objects import Manifest
@@ -27,7 +27,7 @@ def parents(graph: Graph) -> Iterator[Finding]:
     for route in graph.kind(*_ROUTES):
         for index, parent in enumerate(maps(mapping(route.body.get("spec")).get("parentRefs"))):
             namespace = text(parent.get("namespace")) or route.ref.namespace
-            gateway = graph.get(Ref(_API, "Gateway", namespace, known(parent.get("name"))))
+            gateway = graph.meant(Ref(_API, "Gateway", namespace, known(parent.get("name"))), route)
             if gateway is None or text(parent.get("kind")) not in ("", "Gateway"):
                 continue
             problem = _refused(graph, route, gateway, parent)
@@ -42,11 +42,13 @@ def _refused(graph: Graph, route: Manifest, gateway: Manifest, parent: Body) -> 
     section, port = known(parent.get("sectionName")), number(parent.get("port"))
     named = [row for row in listeners if not section or row.get("name") == section]
     if section and not named:
-        names = ", ".join(text(row.get("name")) for row in listeners)
-        return f"it has no listener {section}", f"one of {names}"
+        return f"it has no listener {section}", one_of(text(row.get("name")) for row in listeners)
     asked = [row for row in named if port is None or row.get("port") == port]
     if not asked:
         return (f"no listener is on port {port}", "name a port of the gateway") if listeners else None
+    if all(not _speaks(route.kind, row) for row in asked):
+        protocols = " and ".join(sorted({text(row.get("protocol")) for row in asked}))
+        return f"its listeners are of protocol {protocols}, which takes no {route.kind}", _PROTOCOLS_OF[route.kind]
     if all(_closed_to(graph, route, gateway, row) for row in asked):
         return (
             f"its listeners take no routes of namespace {route.ref.namespace}",
@@ -58,6 +60,27 @@ def _refused(graph: Graph, route: Manifest, gateway: Manifest, parent: Body) -> 
         if all(own) and not any(_meet(mine, theirs) for mine in wanted for theirs in own):
             return f"no host name of {', '.join(wanted)} is one of {', '.join(own)}", "take a host name of the listener"
     return None
+
+
+_SPOKEN = {
+    "HTTP": ("HTTPRoute", "GRPCRoute"),
+    "HTTPS": ("HTTPRoute", "GRPCRoute"),
+    "TLS": ("TLSRoute", "TCPRoute"),
+    "TCP": ("TCPRoute",),
+    "UDP": ("UDPRoute",),
+}
+"""The kinds of routes of a protocol: gateway-api v1.6.0 apis/v1/gateway_types.go (AllowedRoutes.Kinds)."""
+_PROTOCOLS_OF = {
+    kind: "a listener of protocol " + " or ".join(name for name, kinds in _SPOKEN.items() if kind in kinds)
+    for kind in ("HTTPRoute", "GRPCRoute", "TCPRoute", "TLSRoute")
+}
+
+
+def _speaks(kind: str, listener: Body) -> bool:
+    """Whether a listener takes routes of a kind, as far as its protocol and its list of kinds tell."""
+    listed = [text(row.get("kind")) for row in maps(mapping(listener.get("allowedRoutes")).get("kinds"))]
+    spoken = _SPOKEN.get(known(listener.get("protocol")))
+    return (not listed or kind in listed) and (spoken is None or kind in spoken)
 
 
 def _closed_to(graph: Graph, route: Manifest, gateway: Manifest, listener: Body) -> bool:
@@ -90,7 +113,7 @@ def foreign_references(graph: Graph) -> Iterator[Finding]:
         if not namespace or namespace == owner.ref.namespace or not owner.ref.namespace:
             continue
         group = text(ref.get("group"))
-        there = graph.get(Ref(group, kind, namespace, known(ref.get("name"))))
+        there = graph.meant(Ref(group, kind, namespace, known(ref.get("name"))), owner)
         if there is not None and not any(_grants(grant, owner, there) for grant in _grants_of(graph, namespace)):
             message = f"{there.ref} is of another namespace, and no ReferenceGrant there lets a {owner.kind} name it"
             yield say("TRF112", owner, message, path, f"a ReferenceGrant in {namespace}, or keep both together")
@@ -157,13 +180,15 @@ def _services(ingress: Manifest) -> Iterator[tuple[str, Body]]:
 
 
 def _port(graph: Graph, owner: Manifest, path: str, ref: Ref, port: int | str) -> Iterator[Finding]:
-    service = graph.nearest(ref, owner)
+    service = graph.meant(ref, owner)
     rows = maps(mapping(service.body.get("spec")).get("ports")) if service else []
     field = "port" if isinstance(port, int) else "name"
     values = [row.get(field) for row in rows]
     if rows and port not in values and not any(isinstance(value, str) and "$" in value for value in values):
         has = ", ".join(f"{row.get('port')}{' ' + text(row.get('name')) if row.get('name') else ''}" for row in rows)
-        yield warn("TRF113", owner, f"Service {ref.name} has no port {port}; it has {has}", path, f"one of {has}")
+        yield warn(
+            "TRF113", owner, f"Service {ref.name} has no port {port}; it has {has}", path, one_of(has.split(", "))
+        )
 
 
 RULES = (parents, foreign_references, ports)
