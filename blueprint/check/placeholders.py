@@ -32,6 +32,9 @@ _MAYBE = tuple(
         "HELMSUBST_",
         "ko://",
         r"ENC\[AES",
+        r"FILLED[ _]BY",
+        r"YOUR[_-]",
+        r"REPLACE[_-]WITH",
     )
 ) + tuple(re.compile(rf"{word}[_-]?(?:ME|THIS)") for word in ("CHANGE", "REPLACE"))
 

@@ -40,7 +40,8 @@ def codes(text: str) -> set[str]:
         "@@NAME@@", "__NAME__", "%%NAME%%", "#{Name}#", "<name>", "<your name here>", "CHANGEME", "change-REPLACE_ME",
         "registry.example.com/<team>/x:<tag>", "registry.example.com/x:REPLACE-THIS",
         "{IMAGE}", "e2e-$$name$$", "HELMSUBST_REPLICAS", "ko://example.com/cmd",
-        "ENC[AES256_GCM,data:p1bJ,iv:a=,tag:b=,type:str]",
+        "ENC[AES256_GCM,data:p1bJ,iv:a=,tag:b=,type:str]", "FILLED BY THE OPERATOR", "FILLED_BY_OPERATOR",
+        "registry.example.com/YOUR_TEAM/x:1", "YOUR-PROJECT", "REPLACE_WITH_TOKEN",
     ],
 )  # fmt: skip
 def test_placeholders_are_known(text: str) -> None:
@@ -52,7 +53,7 @@ def test_placeholders_are_known(text: str) -> None:
     [
         "$(NAME)", "$1", "${1}", "$1:${2}", "a$", "cost $5", "a@example.com", "__meta_kubernetes_pod_name", "100%",
         "a < b", "x<y and y>z", "#1", "$labels", "^[a-z]+$", "foo__BAR", "changes", "replaced", "%d", "((a))", "-> <-",
-        "{name}", "a$$",
+        "{name}", "a$$", "filled by the operator", "your-project", "replace with care", "FILLED BY THE OPERATOR later",
     ],
 )  # fmt: skip
 def test_what_only_looks_like_one_is_a_value(text: str) -> None:
