@@ -105,7 +105,7 @@ def render_platform(
     _apart(root, out)
     pack, templates = SchemaPack.shipped(), Templates(_template_folders(root))
     made, specs, declared = _made(root, pack, templates)
-    if not clusters and (totals := _unchanged(out, made, specs, declared)) is not None:
+    if declared.issuperset(clusters) and (totals := _unchanged(out, made, specs, declared, set(clusters))) is not None:
         return Rendering(Report(), totals, current=True)
 
     from blueprint.render.platform import clashes
@@ -365,18 +365,22 @@ def _edited_since(moment: int) -> bool:
     return any(path.stat().st_mtime_ns > moment for path in package.rglob("*") if path.suffix not in ("", ".pyc"))
 
 
-def _unchanged(out: Path, made: Made, specs: Totals, declared: set[str]) -> Totals | None:
-    """What the tree holds if it was made from the same inputs, for every cluster, and is untouched, else None."""
+def _unchanged(out: Path, made: Made, specs: Totals, declared: set[str], chosen: set[str]) -> Totals | None:
+    """What the tree holds if it was made from the same inputs, for every cluster, and is untouched, else None.
+
+    Where only some clusters are `chosen`, the others may be older; what the tree holds for them is not asked of it.
+    """
     path = out / LOCK_NAME
     if out.is_symlink() or path.is_symlink() or not path.is_file():
         return None
     if _edited_since(path.stat().st_mtime_ns):
         return None
     lock, findings = parse_lock(path.read_bytes(), str(path))
-    if findings or lock.clusters.keys() != declared or any(part.made != made for part in lock.clusters.values()):
+    wanted = {name: part for name, part in lock.clusters.items() if not chosen or name in chosen}
+    if findings or wanted.keys() != (chosen or declared) or any(part.made != made for part in wanted.values()):
         return None
-    objects = sum(_NO_OBJECTS not in path for path in lock.files())
-    return None if verify(out) else replace(specs, objects=objects, clusters=len(lock.clusters))
+    objects = sum(_NO_OBJECTS not in file for part in wanted.values() for file in part.files)
+    return None if verify(out) else replace(specs, objects=objects, clusters=len(wanted))
 
 
 def _rows(result: RenderedCluster) -> Iterator[Application]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import time
 from dataclasses import asdict
 from pathlib import Path
@@ -57,7 +58,12 @@ def render(
         write_as(output, result.report, result.totals)
     else:
         write_text(result.report, result.totals, time.monotonic() - started, applications=result.applications)
-        print(_next_step(path, tree, changes, check=check, failed=result.report.failed), end="")
+        again = [
+            str(path),
+            *(["--out", str(out)] if out else []),
+            *(x for name in cluster or () for x in ("--cluster", name)),
+        ]
+        print(_next_step(again, tree, changes, check=check, failed=result.report.failed), end="")
     raise typer.Exit(1 if result.report.failed or (check and bool(changes)) else 0)
 
 
@@ -84,7 +90,7 @@ def new(
         return
     for file in files:
         print(path / file)
-    print(f"\nnext: {program()} render {path}")
+    print(f"\nnext: {program()} render {shlex.quote(str(path))}")
 
 
 @app.command()
@@ -117,15 +123,15 @@ def version(output: Format = Output.TEXT) -> None:
         print(f"blueprint {__version__} (Kubernetes {kubernetes})")
 
 
-def _next_step(path: Path, tree: Path, changes: Changes, *, check: bool, failed: bool) -> str:
-    """What the run did to the tree, and the command that comes next."""
+def _next_step(again: list[str], tree: Path, changes: Changes, *, check: bool, failed: bool) -> str:
+    """What the run did to the tree, and the command that comes next; `again` are the arguments of this very run."""
     from blueprint.report import table
 
     if failed:
         return f"{tree} is as it was\n"
     if check:
-        return table.changes(changes) + (f"next: {program()} render {path}\n" if changes else "")
+        return table.changes(changes) + (f"next: {program()} render {shlex.join(again)}\n" if changes else "")
     if not changes:
         return f"{tree} is up to date\n"
     counts = f"{len(changes.added)} added, {len(changes.changed)} changed, {len(changes.removed)} removed"
-    return f"{tree}: {counts}\nnext: {program()} check {tree}\n"
+    return f"{tree}: {counts}\nnext: {program()} check {shlex.quote(str(tree))}\n"

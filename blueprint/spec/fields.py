@@ -69,7 +69,7 @@ def findings(error: ValidationError, model: type[Model], text: Text) -> Iterator
             continue
         said.add(path)
         # Of a plain list that is wrong all along, like `[5, 20]` for `[5%, 20%]`, the first entry is enough.
-        entry = (path[:-1], detail["type"]) if path and isinstance(path[-1], int) else path
+        entry: tuple[object, ...] = (path[:-1], detail["type"]) if path and isinstance(path[-1], int) else path
         if not alike[entry]:
             found.append((entry, _finding(detail, path, model, text)))
         alike[entry] += 1

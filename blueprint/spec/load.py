@@ -238,7 +238,9 @@ def _empty(name: str, content: bytes) -> Finding:
     """A file without a document. Who wrote comments knew what they did; who saved nothing may not."""
     at, fix = Source(name, 1), "write a spec, or delete the file"
     if content.strip(b" \t\r\n-\xef\xbb\xbf"):
-        return Finding("SPC124", "no document, only comments or null: nothing is rendered", at, Severity.NOTE, Confidence.STYLE)
+        return Finding(
+            "SPC124", "no document, only comments or null: nothing is rendered", at, Severity.NOTE, Confidence.STYLE
+        )
     return Finding("SPC124", "the file is empty: nothing is rendered", at, Severity.WARNING, Confidence.LIKELY, fix=fix)
 
 

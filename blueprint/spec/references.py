@@ -126,12 +126,12 @@ def _named(platform: Platform) -> Iterator[tuple[str, str, str, Document[Model],
 
 def _once(platform: Platform) -> Iterator[Finding]:
     """SPC212: lists whose entries are told apart by a key."""
-    for cluster in platform.clusters:
-        yield from _repeated(cluster, "spec.platformAdmins", cluster.model.spec.platform_admins)
-        for index, pool in enumerate(cluster.model.spec.node_pools):
+    for site in platform.clusters:
+        yield from _repeated(site, "spec.platformAdmins", site.model.spec.platform_admins)
+        for index, pool in enumerate(site.model.spec.node_pools):
             # A node bears one taint of a key and effect.
             taints = [(taint.key, taint.effect) for taint in pool.taints]
-            yield from _repeated(cluster, f"spec.nodePools[{index}].taints", taints)
+            yield from _repeated(site, f"spec.nodePools[{index}].taints", taints)
     for team in platform.teams:
         keys = [(q.cluster, q.pool, q.profile) for q in team.model.spec.quotas]
         yield from _repeated(team, "spec.quotas", keys)

@@ -21,7 +21,7 @@ def room(platform: Platform, clusters: Mapping[str, Document[Cluster]]) -> Itera
     """
     for job in platform.training_jobs:
         spec = job.model.spec
-        asks = {"spec.gpus": spec.gpus, "spec.cpu": spec.cpu, "spec.memory": spec.memory}
+        asks: dict[str, int | str] = {"spec.gpus": spec.gpus, "spec.cpu": spec.cpu, "spec.memory": spec.memory}
         found = list(_first(job, spec.pool, "spec.pool", asks, clusters))
         yield from found or _whole(job, clusters)
     for service in platform.services:
@@ -29,8 +29,8 @@ def room(platform: Platform, clusters: Mapping[str, Document[Cluster]]) -> Itera
         if not service.knows(at):
             continue
         # A replica on a slice asks for one slice, and that is counted against the layout.
-        gpus = {} if shape.profile else {f"{at}.tensorParallel": shape.gpus_per_pod}
-        asked = {**gpus, f"{at}.cpu": shape.cpu, f"{at}.memory": shape.memory}
+        gpus: dict[str, int | str] = {} if shape.profile else {f"{at}.tensorParallel": shape.gpus_per_pod}
+        asked: dict[str, int | str] = {**gpus, f"{at}.cpu": shape.cpu, f"{at}.memory": shape.memory}
         yield from _first(service, shape.pool, f"{at}.pool", asked, clusters)
 
 
