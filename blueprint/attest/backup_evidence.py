@@ -25,6 +25,8 @@ from blueprint.check.shapes import items, mapping
 from blueprint.objects import Manifest
 
 GROUP: Final = "velero.io"
+NAMESPACE: Final = "velero"
+"""Where Velero runs: what lies in other namespaces is not Velero's, whatever it is called."""
 _PAIRS: Final = (
     ("volumeSnapshotsAttempted", "volumeSnapshotsCompleted"),
     ("csiVolumeSnapshotsAttempted", "csiVolumeSnapshotsCompleted"),
@@ -78,7 +80,8 @@ def backup_evidence(world: World, window: Window, name: str = "", store: Path | 
 
 
 def _chosen(world: World, name: str) -> Manifest | None:
-    found = [backup for backup in world.all(GROUP, "Backup") if not name or backup.ref.name == name]
+    own = (backup for backup in world.all(GROUP, "Backup") if backup.ref.namespace == NAMESPACE)
+    found = [backup for backup in own if not name or backup.ref.name == name]
     return max(
         found, key=lambda backup: str(mapping(backup.body.get("status")).get("startTimestamp") or ""), default=None
     )
@@ -210,7 +213,8 @@ def _uploads(backup: Manifest, world: World) -> Iterator[tuple[str, str]]:
     """(namespace, claim) of completed uploads of this backup with all their bytes; a reason for each that is not."""
     for upload in world.all(GROUP, "PodVolumeBackup", "DataUpload"):
         meta, status = mapping(upload.body.get("metadata")), mapping(upload.body.get("status"))
-        if mapping(meta.get("labels")).get("velero.io/backup-name") != backup.ref.name:
+        of = mapping(meta.get("labels")).get("velero.io/backup-name")
+        if of != backup.ref.name or upload.ref.namespace != NAMESPACE:
             continue
         spec, progress = mapping(upload.body.get("spec")), mapping(status.get("progress"))
         claim = mapping(meta.get("annotations")).get("velero.io/pvc-name") or spec.get("sourcePVC")

@@ -72,7 +72,7 @@ class Ledger:
                 ledger.highest = {name: (int(row[0]), str(row[1])) for name, row in document["highest"].items()}
             for bundle in sorted(root.glob(f"bundles/*{SUFFIX}")):
                 ledger.entries += _entries(bundle.read_bytes(), bundle.name.removesuffix(SUFFIX))
-        except (ValueError, KeyError, TypeError, IndexError) as error:
+        except (ValueError, KeyError, TypeError, IndexError, AttributeError, RecursionError) as error:
             raise UsageError(f"the ledger is damaged: {error}", where=str(root), hint="restore it from Git") from None
         ledger.entries.sort(key=lambda entry: (entry.log, entry.size, entry.index))
         return ledger

@@ -222,7 +222,7 @@ def _before(listing: Listing, bundle: str) -> tuple[int, str]:
         sequence = int(statement["predicate"]["sequence"])
         if statement["predicateType"] == RENDER and 0 < sequence < HIGHEST:
             return sequence, str(statement["subject"][0]["digest"]["sha256"])
-    except (KeyError, ValueError, TypeError, IndexError):
+    except (KeyError, ValueError, TypeError, IndexError, RecursionError):
         pass
     return 0, ""
 

@@ -150,6 +150,8 @@ BROKEN: dict[str, tuple[Change, str]] = {
     "a report without a time": (_set("report", "results", 0, "timestamp", None), "CRE108"),
     "a report of the future": (_set("report", "results", 0, "timestamp", seconds(hours=-2)), "CRE108"),
     "no backup": (_drop("backup"), "CRE201"),
+    "a backup that a tenant made": (_set("backup", "metadata", "namespace", "team-a"), "CRE201"),
+    "an upload that a tenant made": (_set("upload", "metadata", "namespace", "team-b"), "CRE204"),
     "a backup that failed": (_set("backup", "status", "phase", "Failed"), "CRE201"),
     "a backup that is partial": (_set("backup", "status", "phase", "PartiallyFailed"), "CRE201"),
     "a backup that is under way": (_set("backup", "status", "phase", "InProgress"), "CRE201"),

@@ -187,6 +187,16 @@ def test_a_nearer_file_settles_line_ends_and_nothing_else() -> None:
     assert list(changing([above], ["a"], [nearer])) == ["* filter=x"]
 
 
+def test_a_payload_without_a_bottom_is_not_counted_on(tmp_path: Path) -> None:
+    write_tree(tmp_path)
+    (tmp_path / ".attestations").mkdir()
+    payload = base64.b64encode(b"[" * 100_000).decode()
+    (tmp_path / ".attestations" / RENDER_BUNDLE).write_text(json.dumps({"dsseEnvelope": {"payload": payload}}))
+    what, findings = to_sign(of_folder(tmp_path))
+    assert what is not None, findings
+    assert what.sequence == 1
+
+
 @pytest.mark.parametrize("sequence", [0, -1, 2**53 - 1, 2**64, 10**400, "x", None, 1.5])
 def test_a_poisoned_sequence_is_not_counted_on(tmp_path: Path, sequence: object) -> None:
     write_tree(tmp_path)
