@@ -155,28 +155,35 @@ class LocalCluster:
         return self._running[name].hooks
 
     def _start(self) -> None:
-        for component in self._components[: len(CORE)]:
+        """The core's programs first; the others as soon as their kinds are served, while the nodes become Ready."""
+        core, rest = self._components[: len(CORE)], self._components[len(CORE) :]
+        for component in core:
             self._run(component)
-        rest = self._components[len(CORE) :]
         grounds = {component.name: self._lay(component) for component in rest}
         self._populate(rest, grounds)
         self.figures.mark("nodes and kinds")
-        for component in self._components[: len(CORE)]:
+        begun = self._begin(rest, grounds)
+        for component in core:
             self._await(self._running[component.name])
         self._await_accounts()
         self.figures.mark("core controllers")
-        waiting = list(rest)
+        waiting = [component for component in rest if component not in begun]
         with ThreadPoolExecutor(max(1, len(rest))) as pool:
-            while waiting:
-                ready = [c for c in waiting if all(name in self._running for name in c.after)]
-                if not ready:
-                    raise NotReady(f"components wait for each other: {', '.join(c.name for c in waiting)}")
-                waiting = [c for c in waiting if c not in ready]
-                for component in ready:
-                    component.prepare(grounds[component.name])
-                    self._run(component, grounds[component.name])
-                list(pool.map(self._await, [self._running[c.name] for c in ready]))
+            while begun:
+                list(pool.map(self._await, [self._running[component.name] for component in begun]))
+                begun = self._begin(waiting, grounds)
+                waiting = [component for component in waiting if component not in begun]
+        if waiting:
+            raise NotReady(f"components wait for each other: {', '.join(c.name for c in waiting)}")
         self.figures.mark("controllers")
+
+    def _begin(self, components: Sequence[Component], grounds: dict[str, Ground]) -> list[Component]:
+        """Start those that wait for nobody who does not run yet; returns them."""
+        ready = [component for component in components if all(name in self._running for name in component.after)]
+        for component in ready:
+            component.prepare(grounds[component.name])
+            self._run(component, grounds[component.name])
+        return ready
 
     def _populate(self, components: Sequence[Component], grounds: dict[str, Ground]) -> None:
         """Kinds, namespaces and nodes, several at a time."""
