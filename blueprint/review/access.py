@@ -76,9 +76,11 @@ def _listed(found: list[Right]) -> str:
 
 def _subjects(pair: Pair) -> tuple[Risk, str]:
     old, new = (_bound(manifest) for manifest in (pair.old, pair.new))
-    role = mapping(pair.there.body.get("roleRef"))
+    was, role = (mapping(manifest.body.get("roleRef")) if manifest else {} for manifest in (pair.old, pair.there))
     name = f"{text(role.get('kind'))} {text(role.get('name'))}"
     gained, lost = sorted(new - old), sorted(old - new)
+    if was and was.get("name") != role.get("name"):
+        return Risk.SECURITY, f"{shown(sorted(new))} get {name} instead of {text(was.get('name'))}"
     if not gained and not lost:
         return Risk.NONE, f"the same subjects of {name}, written otherwise"
     parts = [f"{shown(gained)} {'gets' if len(gained) == 1 else 'get'} {name}"] if gained else []

@@ -21,6 +21,7 @@ _COMPONENTS = (
     ("resource.customizations", "Argo CD"),
     ("resource.exclusions", "Argo CD"),
     ("argocd-cm", "Argo CD"),
+    ("argocd-rbac-cm", "Argo CD"),
 )
 _POD_WORDS = (b"containers:", b'"containers"')
 

@@ -54,6 +54,11 @@ def told(pair: Pair, say: str, risk: Risk, around: Around) -> tuple[str, Risk]:
 
 def _application(pair: Pair, say: str, around: Around) -> tuple[str, Risk]:
     old = pair.there
+    if old.ref.kind == "ApplicationSet":
+        policy = mapping(mapping(old.body.get("spec")).get("syncPolicy"))
+        if policy.get("preserveResourcesOnDeletion") is True:
+            return say.format(cascade="its Applications go, and what they hold stays, unowned"), Risk.TRAFFIC
+        return say.format(cascade="its Applications are deleted with all that they hold"), Risk.DESTRUCTIVE
     finalizers = [text(each) for each in items(mapping(old.body.get("metadata")).get("finalizers"))]
     if not any(each.startswith(_CASCADES) for each in finalizers):
         words = "it has no finalizer of Argo CD, so its objects stay, and nobody looks after them"

@@ -12,6 +12,7 @@ from typing import Any
 from blueprint.catalog.crds import Json
 from blueprint.check.images import image as parsed
 from blueprint.check.shapes import items, mapping, maps, text
+from blueprint.review import stores
 from blueprint.review.around import Around
 from blueprint.review.diff import MISSING, Edit, Item
 from blueprint.review.model import Pair, Risk
@@ -43,6 +44,22 @@ _LOOSE = {
     "runAsNonRoot": False,
     "readOnlyRootFilesystem": False,
 }
+_GATES = (
+    "admin.enabled",
+    "exec.enabled",
+    "accounts.",
+    "users.",
+    "oidc.",
+    "dex.",
+    "server.insecure",
+    "server.disable.auth",
+)
+"""Keys of argocd-cm and argocd-cmd-params-cm by which people come in (argo-cd v3.6.1 docs/operator-manual)."""
+_CONTROLLERS = ("ingress", "load-balancer", "loadbalancer", "nginx", "haproxy", "traefik", "alb.", "istio", "gateway")
+_WAY_IN = (
+    *("auth", "whitelist", "allowlist", "denylist", "allow", "ssl", "tls", "snippet", "internal", "scheme", "cidr"),
+    *("cors", "secure", "waf", "modsecurity", "source-range", "class"),
+)
 _MODES = {"DISABLE": 0, "PERMISSIVE": 1, "UNSET": 1, "STRICT": 2}
 
 
@@ -194,9 +211,13 @@ def volumes(case: Case) -> Said | None:
         name = name or (text(hosts[0].get("name")) if hosts else "")
         path = mapping(hosts[0]["hostPath"]).get("path") if hosts else case.edit.after
         return Risk.SECURITY, f"volume {name} is a folder of the node: {shown(path)}"
+    old = [name] if name else [text(each.get("name")) for each in maps(case.edit.before)]
+    found = [told for each in old if (told := stores.volume(case.pair, each)) is not None]
+    if found:
+        return max(found, key=lambda told: told[0].rank)
     if not name:
         return Risk.RESTART, f"volumes {before} → {after}"
-    if case.edit.before is MISSING or case.edit.after is MISSING:
+    if isinstance(case.edit.steps[-1], Item) and (case.edit.before is MISSING or case.edit.after is MISSING):
         return Risk.RESTART, f"volume {name} {'comes' if case.edit.before is MISSING else 'goes'}"
     return Risk.RESTART, f"volume {name}: {field(case.edit)} {before} → {after}"
 
@@ -275,15 +296,42 @@ def configuration(case: Case) -> Said | None:
     readers, component = case.around.readers(case.pair), case.around.component(case.pair)
     key = field(case.edit).removeprefix("data.")
     if component:
-        return (
-            Risk.CAPACITY if component == "Kueue" else Risk.TRAFFIC,
-            f"{component}'s own configuration: {key} changes",
-        )
+        gate = case.pair.ref.name == "argocd-rbac-cm" or key.startswith(_GATES)
+        risk = Risk.CAPACITY if component == "Kueue" else Risk.SECURITY if gate else Risk.TRAFFIC
+        what = " (who may do what there)" if risk is Risk.SECURITY else ""
+        return risk, f"{component}'s own configuration: {key} changes{what}"
     if not readers:
         return Risk.NONE, f"{key} changes; no pod of the tree reads it"
     return (
         Risk.RESTART,
         f"{key} changes, read by {named(readers)}: seen after a restart where it is in the environment",
+    )
+
+
+def way_in(case: Case) -> Said | None:
+    """Annotations by which controllers decide who comes in, and how."""
+    whole = {**mapping(case.edit.before), **mapping(case.edit.after)}
+    keys = [key for key in map(str, whole or case.edit.steps[-1:]) if any(word in key for word in _CONTROLLERS)]
+    if not keys:
+        return Risk.NONE, f"annotation {case.default}"
+    gates = [key for key in keys if any(word in key.lower() for word in _WAY_IN)]
+    values = " → ".join(shown_pair(case.edit))
+    if gates:
+        return Risk.SECURITY, f"who comes in, and how: {named(gates)} {values}"
+    return Risk.TRAFFIC, f"{named(keys)} {values}"
+
+
+def generators(case: Case) -> Said | None:
+    """Which Applications an ApplicationSet makes; those that it makes no more take their objects with them."""
+    old = mapping(mapping(case.pair.old.body.get("spec")).get("syncPolicy")) if case.pair.old else {}
+    before = items(case.edit.before)
+    if case.edit.before is MISSING or (before and all(each in items(case.edit.after) for each in before)):
+        return Risk.CAPACITY, f"which Applications it makes: {case.default}"
+    if old.get("preserveResourcesOnDeletion") is True:
+        return Risk.TRAFFIC, f"which Applications it makes: {case.default}; what those that go hold stays, unowned"
+    return (
+        Risk.DESTRUCTIVE,
+        f"which Applications it makes: {case.default}; those that go are deleted with all they hold",
     )
 
 
@@ -327,4 +375,8 @@ CODES: dict[str, Callable[[Case], Said | None]] = {
     "canary": canary,
     "configuration": configuration,
     "version": version,
+    "way_in": way_in,
+    "generators": generators,
+    "mounts": lambda case: stores.mount(case.pair, case.edit),
+    "fewer": lambda case: stores.fewer(case.pair, case.edit),
 }

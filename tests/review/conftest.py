@@ -40,7 +40,11 @@ class Bench:
     def of(self, change: dict[str, Any]) -> Review:
         """The review of a change of the corpus."""
         if "base" in change:
-            return self.review({"a.yaml": change["base"].encode()}, {"a.yaml": change["head"].encode()})
+            head = change.get("head", change["base"])
+            for edit in change.get("edits", [change] if "replace" in change else []):
+                assert edit["replace"] in head, f"nothing there is {edit['replace']!r}"
+                head = head.replace(edit["replace"], edit["with"])
+            return self.review({"a.yaml": change["base"].encode()}, {"a.yaml": head.encode()})
         return self.review(self.tree, self.changed(change["edits"]))
 
     def changed(self, edits: list[dict[str, Any]]) -> dict[str, bytes]:

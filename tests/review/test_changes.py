@@ -13,7 +13,11 @@ from blueprint.review.entries import entries
 from blueprint.review.model import Review
 from tests.review.conftest import Bench
 
-CHANGES: list[dict[str, Any]] = yaml_rs.loads((Path(__file__).parent / "changes.yaml").read_text("utf-8"))
+HERE = Path(__file__).parent
+CHANGES, FOREIGN, HOSTILE, NEAR = (
+    [dict(each) for each in yaml_rs.loads((HERE / f"{name}.yaml").read_text("utf-8"))]
+    for name in ("changes", "foreign", "hostile", "near")
+)
 
 
 def said(review: Review) -> str:
@@ -21,7 +25,7 @@ def said(review: Review) -> str:
     return "\n".join([*(e.words for e in entries(review)), *review.radius, *(w.words for w in review.waves)])
 
 
-@pytest.mark.parametrize("change", CHANGES, ids=lambda change: change["name"])
+@pytest.mark.parametrize("change", [*CHANGES, *FOREIGN, *HOSTILE, *NEAR], ids=lambda change: change["name"])
 def test_class_and_sentence(change: dict[str, Any], bench: Bench) -> None:
     review = bench.of(change)
     everything = said(review)
@@ -39,4 +43,7 @@ def test_there_are_enough_of_each() -> None:
     assert looks["frightening"] >= 10
     assert looks["small"] >= 10
     assert all(classes[name] >= 4 for name in ("none", "restart", "capacity", "traffic", "security", "destructive"))
-    assert len({change["name"] for change in CHANGES}) == len(CHANGES)
+    assert len(FOREIGN) > 20 and len(HOSTILE) >= 100
+    assert not [change["name"] for change in HOSTILE if change["class"] in ("none", "unknown", "restart")]
+    every = [*CHANGES, *FOREIGN, *HOSTILE, *NEAR]
+    assert len({change["name"] for change in every}) == len(every)
