@@ -17,7 +17,7 @@ from blueprint.errors import UsageError
 if TYPE_CHECKING:
     from blueprint.deliver.comment import Request
     from blueprint.review import Review, Risk
-    from blueprint.review.causes import Causes
+    from blueprint.review.model import Causes
 
 
 class ReviewOutput(StrEnum):
@@ -59,16 +59,19 @@ def review(
 ) -> None:
     """Say what a change does to people: who loses GPUs, what restarts, what is destroyed, which gate weakens."""
     from blueprint.review import review as compare
-    from blueprint.review.causes import Causes
 
     limit = _limit(fail_on)
     request = _request(comment, forge, forge_api) if comment else None
     lines = output in (ReviewOutput.SARIF, ReviewOutput.JSON, ReviewOutput.JUNIT)
     found = compare(base, head, findings=not no_findings, lines=lines)
-    why = Causes() if output is ReviewOutput.TEXT and request is None else _causes(found, base, head)
-    _write(found, limit, output, all_rows, why)
-    if request is not None:
-        _comment(request, found, why)
+    if output is ReviewOutput.TEXT:
+        _show(found, all_rows)
+    if output is not ReviewOutput.TEXT or request is not None:
+        why = _causes(found, base, head)  # a screen shows no lines of specs, and finding them out takes a while
+        if output is not ReviewOutput.TEXT:
+            _write(found, limit, output, why)
+        if request is not None:
+            _comment(request, found, why)
     raise typer.Exit(1 if found.fails(limit) else 0)
 
 
@@ -120,18 +123,22 @@ def _limit(name: str) -> Risk | None:
     return Risk[name.upper()]
 
 
-def _write(found: Review, limit: Risk | None, output: ReviewOutput, all_rows: bool, why: Causes) -> None:
+def _show(found: Review, all_rows: bool) -> None:
+    from blueprint.report.text import wants_colour
+    from blueprint.review import text
+
+    width = shutil.get_terminal_size((100, 24)).columns
+    colour = wants_colour(sys.stdout, os.environ)
+    print(text.text(found, width=width, colour=colour, lines=None if all_rows else text.LINES), end="")
+
+
+def _write(found: Review, limit: Risk | None, output: ReviewOutput, why: Causes) -> None:
     from blueprint import __version__
     from blueprint.catalog.rules import rules
     from blueprint.report import json, junit
-    from blueprint.report.text import wants_colour
-    from blueprint.review import documents, markdown, text
+    from blueprint.review import documents, markdown
 
     match output:
-        case ReviewOutput.TEXT:
-            width = shutil.get_terminal_size((100, 24)).columns
-            colour = wants_colour(sys.stdout, os.environ)
-            print(text.text(found, width=width, colour=colour, lines=None if all_rows else text.LINES), end="")
         case ReviewOutput.MARKDOWN:
             print(markdown.markdown(found, why), end="")
         case ReviewOutput.SUMMARY:
@@ -148,6 +155,10 @@ def _write(found: Review, limit: Risk | None, output: ReviewOutput, all_rows: bo
 
 def _causes(found: Review, base: str, head: str) -> Causes:
     """Lines of specs, where the head is a folder of a platform."""
-    from blueprint.review.causes import Causes, causes
+    from blueprint.review.model import Causes
 
-    return causes(found, Path(head), base) if Path(head).is_dir() else Causes()
+    if not Path(head).is_dir():
+        return Causes()
+    from blueprint.review.causes import causes
+
+    return causes(found, Path(head), base)

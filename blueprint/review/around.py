@@ -31,16 +31,16 @@ class Around:
 
     def __init__(self, sides: Sides, where: Places, pack: SchemaPack) -> None:
         self.sides, self.where, self.pack = sides, where, pack
-
-    @cached_property
-    def _selectors(self) -> list[tuple[str, frozenset[str]]]:
-        """Objects that select namespaces, with the label keys they ask for."""
-        found = self.sides.head.holding((b"amespaceSelector",))
-        return [(_named(m.ref), keys) for m in found.manifests if (keys := frozenset(_keys(m.body)))]
+        self._selecting: dict[str, list[str]] = {}
 
     def selecting(self, key: str) -> list[str]:
         """The objects (`Kind name`) that select namespaces by a label."""
-        return list(dict.fromkeys(name for name, keys in self._selectors if key in keys))
+        if key not in self._selecting:
+            # Of ten thousand files many select namespaces, and few of them by this label.
+            found = self.sides.head.holding_all((b"amespaceSelector", key.encode()))
+            named = (_named(m.ref) for m in found.manifests if key in _keys(m.body))
+            self._selecting[key] = list(dict.fromkeys(named))
+        return self._selecting[key]
 
     def component(self, pair: Pair) -> str:
         """The component whose own configuration a ConfigMap is, "" for none."""

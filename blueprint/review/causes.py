@@ -11,14 +11,14 @@ import difflib
 import os
 import subprocess
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 from blueprint.catalog.schemas import SchemaPack
 from blueprint.errors import BlueprintError
 from blueprint.finding import Source
 from blueprint.review.again import Platform, opened, platform_of, sources, specs_of
-from blueprint.review.model import Meaning, Review, Statement
+from blueprint.review.model import CauseKey, Causes, Meaning, Review, Statement, cause_keys
 from blueprint.review.run import compare
 from blueprint.review.sides import Library, Side, compared
 from blueprint.spec.files import FOLDERS
@@ -27,29 +27,6 @@ _MOST = 60
 """Changes of specs that are taken back one by one; each takes a rendering and a review."""
 _LINES = 12
 """Lines that were changed one for one and are looked at one by one."""
-
-_Key = tuple[object, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Causes:
-    """Places in specs, as the head was named: from where a review runs, or from the root of the platform.
-
-    `documents` are by rendered file, as a review names it. `found` are by what is said, with the words that were said.
-    """
-
-    documents: Mapping[str, Source] = field(default_factory=dict)
-    found: Mapping[_Key, Sequence[tuple[str, Source]]] = field(default_factory=dict)
-
-    def of(self, said: Statement | Meaning | None) -> Source | None:
-        """The line that caused a statement or a meaning, None where nobody knows."""
-        if said is None:
-            return None
-        for key in _keys(said):
-            if places := self.found.get(key):
-                return next((place for words, place in places if words == said.words), places[0][1])
-        place = said.place if isinstance(said, Statement) else None
-        return self.documents.get(place.file) if place else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,10 +60,10 @@ def causes(review: Review, head: Path, base: str) -> Causes:
     )
 
 
-def _tried(root: Path, specs: _Specs) -> dict[_Key, list[tuple[str, Source]]]:
+def _tried(root: Path, specs: _Specs) -> dict[CauseKey, list[tuple[str, Source]]]:
     """What each change of a spec does by itself."""
     changes = [(file, change) for file in specs.changed() for change in specs.changes(file)]
-    found: dict[_Key, list[tuple[str, Source]]] = {}
+    found: dict[CauseKey, list[tuple[str, Source]]] = {}
     if len(changes) > _MOST:
         return found
     library, pack = Library(), SchemaPack.shipped()
@@ -100,7 +77,7 @@ def _tried(root: Path, specs: _Specs) -> dict[_Key, list[tuple[str, Source]]]:
                 if before is None:
                     continue
                 for said in _said(before, head, library, pack):
-                    for key in _keys(said):
+                    for key in cause_keys(said):
                         found.setdefault(key, []).append((said.words, Source(file, each.line, 1)))
                 break
     return found
@@ -126,18 +103,6 @@ def _said(
     told = compare(compared(*sides), findings=False, shipped=pack)
     yield from told.statements
     yield from told.meanings
-
-
-def _keys(said: Statement | Meaning) -> Iterator[_Key]:
-    """From what names it best to what names it at all; a review of one cluster alone does not say which it is."""
-    if isinstance(said, Meaning):
-        yield said.kind, said.subject, said.cluster, said.words
-        yield said.kind, said.subject, said.cluster
-        return
-    for cluster in dict.fromkeys((said.cluster, "")):
-        yield said.ref, cluster, said.path
-    for cluster in dict.fromkeys((said.cluster, "")):
-        yield said.ref, cluster
 
 
 class _Specs:

@@ -11,8 +11,7 @@ from blueprint.report import json as report_json
 from blueprint.report import sarif
 from blueprint.report.places import heaviest
 from blueprint.report.totals import Rules, Totals
-from blueprint.review.causes import Causes
-from blueprint.review.model import Meaning, Review, Risk, Statement
+from blueprint.review.model import Causes, Meaning, Review, Risk, Statement
 
 VERSION = 1
 UNKNOWN = Causes()

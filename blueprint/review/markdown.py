@@ -12,9 +12,8 @@ from itertools import groupby
 from blueprint.finding import Finding
 from blueprint.report.markdown import plain
 from blueprint.report.totals import counted
-from blueprint.review.causes import Causes
 from blueprint.review.entries import Entry, entries, findings, totals, verdict
-from blueprint.review.model import Review, Risk
+from blueprint.review.model import Causes, Review, Risk
 
 MARKER = "<!-- blueprint:review -->"
 COMMENT = 60_000

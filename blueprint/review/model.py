@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 
@@ -187,3 +187,40 @@ def rows(statements: Iterable[Statement]) -> list[Row]:
         for groups in over_objects.values()
     ]
     return sorted(found, key=lambda row: -row.statement.risk.rank)
+
+
+CauseKey = tuple[object, ...]
+"""What statements and meanings are found again by."""
+
+
+@dataclass(frozen=True, slots=True)
+class Causes:
+    """Places in specs, as the head was named: from where a review runs, or from the root of the platform.
+
+    `documents` are by rendered file, as a review names it. `found` are by what is said, with the words that were said.
+    """
+
+    documents: Mapping[str, Source] = field(default_factory=dict)
+    found: Mapping[CauseKey, Sequence[tuple[str, Source]]] = field(default_factory=dict)
+
+    def of(self, said: Statement | Meaning | None) -> Source | None:
+        """The line that caused a statement or a meaning, None where nobody knows."""
+        if said is None:
+            return None
+        for key in cause_keys(said):
+            if places := self.found.get(key):
+                return next((place for words, place in places if words == said.words), places[0][1])
+        place = said.place if isinstance(said, Statement) else None
+        return self.documents.get(place.file) if place else None
+
+
+def cause_keys(said: Statement | Meaning) -> Iterator[CauseKey]:
+    """From what names it best to what names it at all; a review of one cluster alone does not say which it is."""
+    if isinstance(said, Meaning):
+        yield said.kind, said.subject, said.cluster, said.words
+        yield said.kind, said.subject, said.cluster
+        return
+    for cluster in dict.fromkeys((said.cluster, "")):
+        yield said.ref, cluster, said.path
+    for cluster in dict.fromkeys((said.cluster, "")):
+        yield said.ref, cluster

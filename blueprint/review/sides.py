@@ -86,6 +86,13 @@ class Side:
         wanted = tuple(words)
         return self.of(p for p, data in self.files.items() if not wanted or self.library.holds(data, wanted))
 
+    def holding_all(self, words: Sequence[bytes]) -> Reading:
+        """What the files hold in which every one of the words stands."""
+        if self.built is not None:
+            return self.built
+        holds = self.library.holds
+        return self.of(p for p, data in self.files.items() if all(holds(data, (word,)) for word in words))
+
     def of(self, paths: Iterator[str]) -> Reading:
         """What some of the files hold."""
         together = Reading()

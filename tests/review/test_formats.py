@@ -10,9 +10,8 @@ import pytest
 from blueprint.catalog.rules import rules
 from blueprint.finding import Ref, Source
 from blueprint.review import documents, markdown, text
-from blueprint.review.causes import Causes
 from blueprint.review.entries import entries
-from blueprint.review.model import Counts, Meaning, Review, Risk, Statement, rows
+from blueprint.review.model import Causes, Counts, Meaning, Review, Risk, Statement, rows
 from tests.review.conftest import Bench
 
 
