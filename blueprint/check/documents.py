@@ -64,9 +64,13 @@ _BLOCK_HEAD = re.compile(r"[|>][\d+\-]*[ ]*(?:#.*)?$", re.MULTILINE)
 _ODD_KEY = re.compile(rf"[{{,]\s*(?:{_WORD}|-?\d+)\s*[,}}]|\{{\s*[\[{{]")
 
 
+# A release (`0.33.0`) is text to both parsers: no number has two points.
+_RELEASE = re.compile(r"v?\d+\.\d+\.\d+", re.ASCII)
+
+
 @lru_cache(maxsize=1 << 16)
 def _odd(word: str) -> bool:
-    return word not in ("-", "|", ">") and _ODD_WORD.search(word) is not None
+    return word not in ("-", "|", ">") and _ODD_WORD.search(word) is not None and _RELEASE.fullmatch(word) is None
 
 
 # One line of a block: a key, and a text that no parser takes for anything else, whatever its words are. It starts with
@@ -85,6 +89,7 @@ def _odd_lines(text: str) -> bool:
 
     Where a flow collection goes on over lines, any line may be odd.
     """
+    odd = frozenset(filter(_odd, text.split()))
     block = -1  # the column of what a block of text belongs to
     for line in text.split("\n"):
         bare = line.lstrip(" ")
@@ -96,7 +101,8 @@ def _odd_lines(text: str) -> bool:
             continue
         if line.rstrip(" ").endswith(_OPEN_FLOW):
             return True
-        if (any(map(_odd, line.split())) or _ODD_KEY.search(line)) and _PLAIN_LINE.match(line) is None:
+        key = ("{" in line or "," in line) and _ODD_KEY.search(line) is not None
+        if (key or not odd.isdisjoint(line.split())) and _PLAIN_LINE.match(line) is None:
             return True
     return False
 

@@ -64,7 +64,7 @@ def read(
         for name, asked_for in _files(Path(path), base):
             if any(glob(pattern, name, "/") for pattern in exclude):
                 continue
-            if not asked_for and _is_special(base / name):
+            if not asked_for and _is_special(os.path.join(base, name)):  # noqa: PTH118
                 # Whoever opens a pipe waits until somebody writes into it: neither we nor helm should.
                 _unreadable(name, "it is no regular file", reading)
             else:
@@ -120,10 +120,11 @@ def _files(path: Path, base: Path) -> Iterator[tuple[str, bool]]:
         return
     for folder, folders, files in os.walk(top):
         folders[:] = sorted(name for name in folders if not name.startswith(".") and name != "node_modules")
-        below = Path(path, Path(folder).relative_to(top))
+        below = os.path.normpath(Path(path, Path(folder).relative_to(top)))
+        start = "" if below == "." else f"{below}/"
         for name in sorted(files):
             if (name.endswith(SUFFIXES) or name in KUSTOMIZATIONS) and not name.startswith("."):
-                yield os.path.normpath(below / name), False
+                yield start + name, False
 
 
 def _built(files: Sequence[str], base: Path, reading: Reading) -> tuple[set[str], set[str]]:
@@ -145,16 +146,18 @@ def _built(files: Sequence[str], base: Path, reading: Reading) -> tuple[set[str]
 
 
 def _read_file(name: str, base: Path, reading: Reading, *, any_kind: bool, only: re.Pattern[bytes] | None) -> None:
-    path = base / name
     try:
-        mode = path.stat()
-        with path.open("rb") as stream:
-            data = stream.read(MAX_FILE + 1)
+        # Thousands of files: the objects of pathlib would take longer than the reading.
+        with open(os.path.join(base, name), "rb", buffering=0) as stream:  # noqa: PTH118, PTH123
+            size = os.fstat(stream.fileno()).st_size
+            data = stream.read(min(size, MAX_FILE) + 1)
+            while more := stream.read(MAX_FILE + 1 - len(data)):  # it grows, or does not know how long it is
+                data += more
     except OSError as error:
         _unreadable(name, error.strerror or str(error), reading)
         return
     if only is None or only.search(data):
-        read_bytes(data, name, reading, max(mode.st_size, len(data)), asked=any_kind)
+        read_bytes(data, name, reading, max(size, len(data)), asked=any_kind)
 
 
 def _unreadable(name: str, why: str, reading: Reading) -> None:
@@ -163,9 +166,9 @@ def _unreadable(name: str, why: str, reading: Reading) -> None:
     reading.findings.append(Finding("YML101", f"cannot read the file: {why}", Source(name)))
 
 
-def _is_special(path: Path) -> bool:
+def _is_special(path: str) -> bool:
     """Whether a path is there and neither a file nor a folder: a pipe, a socket, a device."""
     try:
-        return not stat.S_ISREG(path.stat().st_mode)
+        return not stat.S_ISREG(os.stat(path).st_mode)  # noqa: PTH116
     except OSError:
         return False  # reading it says why
