@@ -24,7 +24,7 @@ from typing import Annotated, Any, get_origin
 
 from pydantic import TypeAdapter
 
-from blueprint.catalog.rules import Rule, rules
+from blueprint.catalog.rules import Rule, rules, spared
 from blueprint.check.patches import MAKERS
 from blueprint.spec import base
 from blueprint.spec.load import KINDS
@@ -177,6 +177,9 @@ def rule_page(rule: Rule) -> str:
         parts.append(f"## Bad\n\n````yaml\n{rule.bad.rstrip()}\n````")
     if rule.good:
         parts.append(f"## Good\n\n````yaml\n{rule.good.rstrip()}\n````")
+    if rule.near:
+        said = spared(rule)
+        parts.append(f"## Near miss\n\n{_safe(said[0].upper() + said[1:])}\n\n````yaml\n{rule.near.rstrip()}\n````")
     parts.append(f"## Fix\n\n{_safe(rule.fix)}")
     if rule.code in MAKERS:
         parts[-1] += "\n\nWhere only one thing can be meant, `blueprint check --fix` writes it, and `--diff` shows it."

@@ -7,6 +7,7 @@ import textwrap
 from dataclasses import dataclass
 from functools import cache
 from importlib import resources
+from typing import Any
 
 import yaml_rs
 
@@ -17,8 +18,9 @@ from blueprint.errors import UsageError
 class Rule:
     """One row: `summary` says what is wrong, `why` what comes of it, `fix` what to do.
 
-    `bad` and `good` are objects in YAML: the first gives the finding, the second, its repaired form, does not.
-    `sources` say where the rule comes from.
+    `bad`, `good` and `near` are objects in YAML: the first gives the finding, the second is its repaired form, and the
+    third only looks like it: it is right, and the rule stays silent; `spared` says why. `sources` say where the rule
+    comes from.
     """
 
     code: str
@@ -29,6 +31,8 @@ class Rule:
     confidence: str
     bad: str = ""
     good: str = ""
+    near: str = ""
+    spared: str = ""
     sources: tuple[str, ...] = ()
 
 
@@ -41,8 +45,24 @@ def rules() -> dict[str, Rule]:
         if file.name.endswith(".yaml"):
             rows = yaml_rs.loads(file.read_text("utf-8"), parse_datetime=False)
             for row in rows if isinstance(rows, list) else ():
-                found[row["code"]] = Rule(**row | {"sources": tuple(row.get("sources", ()))})
+                found[row["code"]] = _rule(row)
     return dict(sorted(found.items()))
+
+
+def _rule(row: dict[str, Any]) -> Rule:
+    """A row; its `near` is a text, or what to put in the place of parts of `bad`."""
+    near = row.get("near", "")
+    if isinstance(near, dict):
+        text = row["bad"]
+        for old, new in near.items():
+            text = text.replace(old, new)
+        near = text
+    return Rule(**row | {"near": near, "sources": tuple(row.get("sources", ()))})
+
+
+def spared(rule: Rule) -> str:
+    """Why the near miss of a rule is none of its cases."""
+    return rule.spared or "this looks like it, and is right; the rule stays silent."
 
 
 def overview() -> str:
@@ -66,9 +86,10 @@ def describe(code: str) -> str:
     rule = find(code)
     words = [f"{rule.code} {rule.name} ({rule.confidence})", rule.summary, rule.why]
     parts = [textwrap.fill(part, 100) for part in words]
-    for title, example in (("bad:", rule.bad), ("good:", rule.good)):
+    for title, example in (("bad:", rule.bad), ("good:", rule.good), (f"near miss: {spared(rule)}", rule.near)):
         if example:
-            parts.append(f"{title}\n{textwrap.indent(example.rstrip(), '    ')}")
+            head = textwrap.fill(title, 100)
+            parts.append(f"{head}\n{textwrap.indent(example.rstrip(), '    ')}")
     parts.append(textwrap.fill(f"fix: {rule.fix}", 100))
     if rule.sources:
         parts.append("sources:\n" + textwrap.indent("\n".join(rule.sources), "    "))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from blueprint.catalog.rules import Rule, rules
-from blueprint.finding import Finding
+from blueprint.finding import Finding, Severity
 from tests.check.rules.cases import Case, Files, cases, codes, findings, validated
 
 ALL = dict(cases())
@@ -40,6 +40,15 @@ def test_examples_of_the_page(code: str) -> None:
     assert code in codes({PLACE: rule.bad})
     assert rule.good
     assert code not in codes({PLACE: rule.good})
+
+
+@pytest.mark.parametrize("code", [code for code, rule in SHOWN.items() if rule.near])
+def test_near_miss_of_the_page(code: str) -> None:
+    rule: Rule = SHOWN[code]
+    assert rule.near not in (rule.bad, rule.good)
+    found = findings({PLACE: rule.near})
+    assert code not in {finding.code for finding in found}
+    assert not [finding for finding in found if finding.severity is Severity.ERROR], "it is to be right"
 
 
 def test_rules_across_objects_have_examples_and_sources() -> None:
