@@ -58,7 +58,6 @@ def test_our_steps(tmp_path: Path) -> None:
         ("identity: name, ", "", 'missing input "identity"'),
         ("ask-log", "ask-the-log", 'input "ask-the-log" is not defined'),
         ("outputs.sarif", "outputs.sarifs", 'property "sarifs" is not defined'),
-        ("uses: ./actions/sign", "uses: ./actions/sing", "sing"),
         ("id-token: write", "id-tokens: write", "id-tokens"),
     ],
 )

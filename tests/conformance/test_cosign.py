@@ -309,8 +309,10 @@ def test_images_that_sigstore_python_signs_pass_cosign_and_our_gate(
     registry.attach(twice, signature(office, twice, predicate="https://slsa.dev/provenance/v1", digests=digests))
     cosign.done("verify", *cosign.trust, *cosign.signer, *plain, good)
     assert verify_image(good, client, office.prover(), max_age=timedelta(hours=1)).identity == RENDERER
+    assert cosign.run("verify", *cosign.trust, *cosign.signer, *plain, other).returncode != 0
+    # Here we are stricter: cosign 3.1.3 takes any statement that names the image for its signature.
+    assert cosign.run("verify", *cosign.trust, *cosign.signer, *plain, twice).returncode == 0
     for image in (other, twice):
-        assert cosign.run("verify", *cosign.trust, *cosign.signer, *plain, image).returncode != 0
         with pytest.raises(Refused) as caught:
             verify_image(image, client, office.prover())
         assert caught.value.code == "SIG108"

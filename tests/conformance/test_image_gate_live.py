@@ -20,12 +20,14 @@ from blueprint.conform.component import Component
 from blueprint.conform.components.gatekeeper import GATEKEEPER
 from blueprint.conform.components.kyverno import KYVERNO
 from blueprint.conform.local import LocalCluster
+from blueprint.runtime.gate import Gate
 from blueprint.runtime.service import Service
 from tests.attest.conftest import office  # noqa: F401 - a fixture
 from tests.conformance.conftest import program
 from tests.conformance.test_image_gate import TENANT, Gallery, Premises, pod_of, premises, rendered_of  # noqa: F401
 from tests.render.worlds import World
-from tests.runtime.conftest import keys  # noqa: F401 - a fixture
+from tests.runtime.conftest import Keys, keys  # noqa: F401 - a fixture
+from tests.runtime.test_gate import Caller, request
 
 pytestmark = pytest.mark.conformance
 
@@ -39,7 +41,6 @@ class Hall:
     cluster: LocalCluster
     gallery: Gallery
     world: World
-    service: Service
 
     @property
     def client(self) -> Client:
@@ -85,7 +86,7 @@ def opened(component: Component, premises: Premises) -> Iterator[Hall]:  # noqa:
     with Engine(premises.folder / component.name, component) as running:
         running.plane.namespace(TENANT, {"platform.blueprint/team": "a"})
         running.plane.namespace("kube-system")
-        yield Hall(running, premises.gallery, premises.world, premises.service)
+        yield Hall(running, premises.gallery, premises.world)
 
 
 def _cases(hall: Hall) -> dict[str, tuple[Answer, bool]]:
@@ -127,9 +128,19 @@ def _held(hall: Hall) -> None:
     assert wrong == []
 
 
-def test_gatekeeper_asks_our_service(premises: Premises) -> None:  # noqa: F811
+def _mutual(premises: Premises, hall: Hall) -> Service:  # noqa: F811
+    """The service once more, for Gatekeeper alone."""
+    tls = premises.config.tls.model_copy(update={"client_authority": str(hall.cluster.folder / "certificates/ca.crt")})
+    config = premises.config.model_copy(update={"tls": tls})
+    return Service(config, Gate.of(config)).__enter__()
+
+
+def test_gatekeeper_asks_our_service(premises: Premises, keys: Keys) -> None:  # noqa: F811
     with opened(GATEKEEPER, premises) as hall:
+        # As it is rendered: only who shows a certificate of Gatekeeper's own authority is heard.
+        asked = _mutual(premises, hall)
         (provider,) = hall.rendered("Provider")
+        provider["spec"]["url"] = f"https://127.0.0.1:{asked.port}/verify"
         (constraint,) = hall.rendered("BlueprintSignedImages")
         (template,) = [
             body
@@ -144,8 +155,10 @@ def test_gatekeeper_asks_our_service(premises: Premises) -> None:  # noqa: F811
         hall.create(constraint)
         hall.until_refused(hall.gallery.unsigned)
         _held(hall)
+        with pytest.raises(OSError):
+            Caller(asked.port, keys).post(request(hall.gallery.good))
         # Down means refused, for an image that nobody has asked about yet; and the system goes on.
-        hall.service.__exit__(None, None, None)
+        asked.__exit__(None, None, None)
         down = hall.pod(hall.gallery.fresh)
         assert not down.ok
         assert "provider failed" in down.message or "connection refused" in down.message
