@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache, lru_cache
 
+from blueprint.catalog.slips import meant
 from blueprint.catalog.tables import table
 
 ENDINGS = {
@@ -87,28 +87,5 @@ def family_of(series: str) -> Family | None:
 
 @lru_cache(maxsize=4096)
 def slip(series: str) -> str:
-    """The series that a name is a slip of the pen away from, "" where there is none.
-
-    A slip is one letter too many or too few, or two neighbours that changed places. One letter for another is none:
-    families are full of names that differ so (`SBE`, `DBE`).
-    """
-    known = _series()
-    if family_of(series) is None or series in known:
-        return ""
-    return next((other for other in _beside(series) if other in known), "")
-
-
-def _beside(name: str) -> Iterator[str]:
-    """Every name that is one slip away, digits apart."""
-    for place, letter in enumerate(name):
-        if not letter.isdigit():
-            yield name[:place] + name[place + 1 :]
-    for place in range(len(name) - 1):
-        if not name[place : place + 2].isdigit():
-            yield name[:place] + name[place + 1] + name[place] + name[place + 2 :]
-    for place in range(len(name) + 1):
-        for letter in _LETTERS:
-            yield name[:place] + letter + name[place:]
-
-
-_LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_"
+    """The series of a known family that a name is a slip of the pen away from, "" where there is none."""
+    return meant(series, _series()) if family_of(series) else ""

@@ -13,11 +13,13 @@ import yaml_rs
 
 from blueprint.admission.amounts import FlavorResource
 from blueprint.admission.nodes import Node
+from blueprint.catalog import slips
 from blueprint.catalog.gpus import Gpu, geometry, gpu, gpus, product
 from blueprint.check.graph import Graph, labels_of
 from blueprint.check.kueue import CLUSTER_QUEUE, FLAVOR, Kueue, kueue
 from blueprint.check.machines import GPU, MIG, PRODUCT, pools
 from blueprint.check.pods import containers
+from blueprint.check.rules.kueue_paths import closest
 from blueprint.check.rules.kueue_queues import rows
 from blueprint.check.rules.say import one_of, say, warn
 from blueprint.check.shapes import Body, mapping, maps, number, placeholder, text
@@ -73,6 +75,15 @@ def _nearest(of: Gpu | None, wish: Sequence[str]) -> str:
 
 def _parted(graph: Graph) -> Iterator[tuple[Manifest, str, str, list[str]]]:
     """The configurations of mig-parted in ConfigMaps: (manifest, key, name, instances of one GPU)."""
+    for manifest, key, name, entry in _entries(graph):
+        devices = mapping(entry.get("mig-devices"))
+        wish = [str(p) for p, n in devices.items() for _ in range(min(number(n, 0) or 0, 16))]
+        if entry.get("mig-enabled") is True and wish:
+            yield manifest, key, name, wish
+
+
+def _entries(graph: Graph) -> Iterator[tuple[Manifest, str, str, Body]]:
+    """Every entry of every configuration of mig-parted in ConfigMaps: (manifest, key, name, entry)."""
     for manifest in graph.kind("ConfigMap"):
         for key, content in mapping(manifest.body.get("data")).items():
             if not isinstance(content, str) or "mig-configs" not in content:
@@ -82,11 +93,26 @@ def _parted(graph: Graph) -> Iterator[tuple[Manifest, str, str, list[str]]]:
             except ValueError:
                 continue
             for name, entries in mapping(read.get("mig-configs")).items():
-                for entry in maps(entries):
-                    devices = mapping(entry.get("mig-devices"))
-                    wish = [str(p) for p, n in devices.items() for _ in range(min(number(n, 0) or 0, 16))]
-                    if entry.get("mig-enabled") is True and wish:
-                        yield manifest, str(key), str(name), wish
+                yield from ((manifest, str(key), str(name), entry) for entry in maps(entries))
+
+
+_ENTRY = ("devices", "device-filter", "mig-enabled", "mig-devices")
+
+
+def unreadable(graph: Graph) -> Iterator[Finding]:
+    """KQ606: a configuration of mig-parted with a field or a profile that there is not."""
+    known = {each.name for model in gpus() for each in model.profiles}
+    for manifest, key, name, entry in _entries(graph):
+        path = f"data[{key}]"
+        wrong = [str(field) for field in entry if field not in _ENTRY]
+        if wrong:
+            message = f"configuration {name}: there is no field {wrong[0]}, and mig-parted refuses the whole file"
+            yield say("KQ606", manifest, message, path, closest(wrong[0], _ENTRY) or one_of(_ENTRY))
+        for profile in map(str, mapping(entry.get("mig-devices"))):
+            plain = profile.partition("+")[0].partition("-")[0]
+            if plain not in {each.partition("+")[0] for each in known} and not placeholder(profile):
+                message = f"configuration {name}: no GPU has a profile {profile}"
+                yield say("KQ606", manifest, message, path, closest(profile, sorted(known)) or "such as 1g.10gb")
 
 
 def uniform(graph: Graph) -> Iterator[Finding]:
@@ -154,12 +180,22 @@ def _policy(graph: Graph) -> str:
 
 
 def profiles_of_pods(graph: Graph) -> Iterator[Finding]:
-    """KQ603: a pod asks for a MIG profile that no GPU has."""
+    """KQ603: a pod asks for a MIG profile that no GPU has, or not the one that it selects."""
     for manifest, pod in graph.pods:
         for path, container in containers(pod.spec):
             for resource in mapping(mapping(container.get("resources")).get("limits")):
                 name = str(resource).removeprefix(MIG)
-                if name == resource or placeholder(name) or any(each.profile(name) for each in gpus()):
+                if name == resource or placeholder(name):
+                    continue
+                label = text(mapping(pod.spec.get("nodeSelector")).get(PRODUCT))
+                model = gpu(label.removesuffix("-SHARED").partition("-MIG-")[0]) if label else None
+                if model is not None and model.profile(name) is None:
+                    has = ", ".join(each.name for each in model.profiles) or "no MIG at all"
+                    message = f"the pod goes to {model.name}, which has no profile of {resource}; it has {has}"
+                    where = f"{pod.spec_path}.{path}.resources.limits"
+                    yield say("KQ603", manifest, message, where, "take a profile that the GPU has")
+                    continue
+                if any(each.profile(name) for each in gpus()):
                     continue
                 message = f"no GPU has a profile of {resource}: no node advertises it, and the pod stays Pending"
                 where = f"{pod.spec_path}.{path}.resources.limits"
@@ -206,7 +242,7 @@ def misspelt(graph: Graph) -> Iterator[Finding]:
         if not label or placeholder(label):
             continue
         plain = label.removesuffix("-SHARED").partition("-MIG-")[0]
-        meant = right.get(_plain(plain))
+        meant = right.get(_plain(plain)) or right.get(slips.meant(_plain(plain), right))
         if meant is not None and plain != meant and gpu(plain) is None:
             message = f"{PRODUCT} {label} is not how nodes are labelled: they have {meant}"
             yield warn("KQ604", manifest, message, f"{path}[{PRODUCT}]", label.replace(plain, meant))
@@ -227,5 +263,5 @@ def labelled(graph: Graph) -> Iterator[Finding]:
             yield warn("KQ601", manifest, message, "status.allocatable", "make both say the same")
 
 
-RULES = (infeasible, uniform, advertised, profiles, profiles_of_pods, misspelt, labelled)
+RULES = (infeasible, unreadable, uniform, advertised, profiles, profiles_of_pods, misspelt, labelled)
 TREE = ()

@@ -47,6 +47,17 @@ def references(graph: Graph) -> Iterator[Finding]:
                 yield warn("REF105", manifest, message, reference.path, f"did you mean {unused[0]}?")
 
 
+def runtime_classes(graph: Graph) -> Iterator[Finding]:
+    """REF105: a pod names a RuntimeClass that is not there, and one of nearly that name is."""
+    there = [each.ref.name for each in graph.kind("RuntimeClass.node.k8s.io")]
+    for manifest, pod in graph.pods if there and not graph.generated("RuntimeClass.node.k8s.io") else ():
+        name = known(pod.spec.get("runtimeClassName"))
+        near = get_close_matches(name, there, 1, _NEAR) if name and name not in there else []
+        if near and _letters(near[0], name):
+            message = f"there is no RuntimeClass {name}: the server refuses the pods"
+            yield warn("REF105", manifest, message, f"{pod.spec_path}.runtimeClassName", f"did you mean {near[0]}?")
+
+
 def _letters(one: str, two: str) -> bool:
     """Whether names differ in letters: those that differ in a number are two of a row."""
     return [each for each in one if each.isdigit()] == [each for each in two if each.isdigit()]
@@ -104,5 +115,5 @@ def quotas(graph: Graph) -> Iterator[Finding]:
                 yield warn("TEN111", quota, message, "spec.hard", f"requests.{text(name)}")
 
 
-RULES = (references, keys, roles, quotas)
+RULES = (references, runtime_classes, keys, roles, quotas)
 TREE = ()

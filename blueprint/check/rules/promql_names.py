@@ -13,6 +13,7 @@ from blueprint import promql
 from blueprint.catalog.facts import family_of, platform_metric
 from blueprint.catalog.metrics import slip
 from blueprint.catalog.series import NATIVE, SCRAPED, VLLM, absent, label_name, series
+from blueprint.catalog.slips import meant
 from blueprint.check.engines import engines
 from blueprint.check.graph import Graph
 from blueprint.check.monitored import monitors
@@ -65,17 +66,27 @@ def unknown_metrics(graph: Graph) -> Iterator[Finding]:
                     message = f"{metric} is a histogram: its series are {metric}_bucket, _sum and _count"
                     sure = Confidence.CERTAIN if metric.startswith(VLLM) else Confidence.LIKELY
                     yield fault("PQL203", written, message, f"{metric}_count, or _bucket", _severity(written), sure)
-            elif metric.startswith(VLLM) and found is None and not gone and _only_servers(graph):
+            elif metric.startswith(VLLM) and found is None and not gone:
+                near = meant(metric, _Vllm())
+                if not near and not _only_servers(graph):
+                    continue
                 message = f"no version of vLLM has {metric}"
                 sure = Confidence.LIKELY
                 yield fault(
                     "PQL201",
                     written,
                     message,
-                    "see /metrics of the server",
+                    f"did you mean {near}?" if near else "see /metrics of the server",
                     Severity.WARNING,
                     sure,
                 )
+
+
+class _Vllm:
+    """The series of vLLM as names that can be asked for."""
+
+    def __contains__(self, name: object) -> bool:
+        return isinstance(name, str) and name.startswith(VLLM) and series(name) is not None
 
 
 def _only_servers(graph: Graph) -> bool:

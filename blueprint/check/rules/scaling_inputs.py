@@ -17,6 +17,7 @@ from blueprint.check.pods import containers, pod_templates
 from blueprint.check.rules.say import one_of, say, warn
 from blueprint.check.scalers import Scaler, scalers
 from blueprint.check.shapes import known, mapping, maps, number, placeholder, text
+from blueprint.cron import schedule_problem
 from blueprint.finding import Finding
 from blueprint.objects import Manifest
 
@@ -60,7 +61,7 @@ def _shares(scaler: Scaler) -> Iterator[tuple[str, str]]:
 
 
 def times(graph: Graph) -> Iterator[Finding]:
-    """SCL211: a cron trigger in a time zone that there is not, or that ends when it starts."""
+    """SCL211: a cron trigger in a time zone that there is not, at times that are none, or that ends when it starts."""
     for scaler in scalers(graph):
         for index, trigger in enumerate(scaler.triggers):
             data = mapping(trigger.get("metadata"))
@@ -71,6 +72,11 @@ def times(graph: Graph) -> Iterator[Finding]:
             if zone and zone not in ("Local", "UTC") and _zones() and zone not in _zones():
                 message = f"there is no time zone {zone}: the trigger ends in an error at each evaluation"
                 yield say("SCL211", scaler.manifest, message, f"{path}.timezone", "a name of the tz database")
+            for field in ("start", "end"):
+                written = known(data.get(field))
+                if problem := schedule_problem(written) if written else "":
+                    message = f"{field} {written!r} is no schedule ({problem}): KEDA refuses the trigger"
+                    yield say("SCL211", scaler.manifest, message, f"{path}.{field}", 'five fields, as "0 8 * * 1-5"')
             if known(data.get("start")) and data.get("start") == data.get("end"):
                 message = f"the trigger starts and ends at {data['start']}: KEDA refuses it"
                 yield say("SCL211", scaler.manifest, message, f"{path}.end", "another end")
@@ -80,6 +86,22 @@ def times(graph: Graph) -> Iterator[Finding]:
 def _zones() -> frozenset[str]:
     """The time zones of this system, which has none where it lacks the tz database."""
     return frozenset(available_timezones())
+
+
+def unserved_resources(graph: Graph) -> Iterator[Finding]:
+    """SCL213: a Resource metric of something that metrics-server does not measure."""
+    for scaler in scalers(graph):
+        for index, metric in enumerate(maps(scaler.spec.get("metrics")) if not scaler.by_keda else ()):
+            for field in ("resource", "containerResource"):
+                name = known(mapping(metric.get(field)).get("name"))
+                if name and name not in _MEASURED:
+                    message = f"the use of {name} is not measured: metrics of resources are of cpu and memory only"
+                    path = f"spec.metrics[{index}].{field}.name"
+                    fix = "a Pods or External metric of an adapter, such as DCGM's by KEDA"
+                    yield say("SCL213", scaler.manifest, message, path, fix)
+
+
+_MEASURED = ("cpu", "memory")
 
 
 def credentials(graph: Graph) -> Iterator[Finding]:
@@ -145,5 +167,5 @@ def _amount(value: object, of: int) -> int | None:
     return number(value)
 
 
-RULES = (requests_missing, times, credentials, drains)
+RULES = (requests_missing, times, credentials, drains, unserved_resources)
 TREE = ()

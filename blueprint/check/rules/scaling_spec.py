@@ -15,6 +15,7 @@ from typing import Any
 from blueprint.catalog.facts import served_versions
 from blueprint.catalog.tables import table
 from blueprint.check.graph import Graph, annotations_of
+from blueprint.check.matching import kind_problem
 from blueprint.check.rollouts import rollouts
 from blueprint.check.rules.say import one_of, say, warn
 from blueprint.check.scalers import Scaler, scalers
@@ -109,6 +110,8 @@ def targets(graph: Graph) -> Iterator[Finding]:
                     path,
                     f"did you mean {close[0]}?" if close else "name a workload",
                 )
+            elif target.kind and (problem := kind_problem(graph, target.group, target.kind)):
+                yield say("SCL103", scaler.manifest, f"{problem}: nothing is scaled", f"{path}.kind", "write the kind")
         version, served = scaler.target_api.rpartition("/")[2], served_versions(target.group, target.kind)
         if served and version not in served:
             message = f"{target.kind} has no version {version}: the API server does not find what is to be scaled"
