@@ -12,6 +12,8 @@ import os
 import sys
 from pathlib import Path
 
+from typer.core import TyperGroup
+
 # Each registers its verbs.
 from blueprint.cli import (  # noqa: F401
     attesting,
@@ -34,9 +36,18 @@ __all__ = ["Output", "app", "main"]
 # What `--help` lists, in the order in which a platform meets the verbs.
 VERBS = (
     *("new", "render", "check", "explain", "simulate", "review", "why", "commit", "promote"),
-    *("graph", "handbook", "upgrade", "sign", "verify", "credential", "conform", "rules", "version"),
+    *("graph", "handbook", "upgrade", "images", "sign", "verify", "credential", "conform", "rules", "version"),
 )
-app.registered_commands.sort(key=lambda verb: VERBS.index(getattr(verb.callback, "__name__", "")))
+
+
+class _InOrder(TyperGroup):
+    """Verbs and groups of verbs in one order; left alone, groups come last."""
+
+    def list_commands(self, ctx: object) -> list[str]:
+        return sorted(self.commands, key=VERBS.index)
+
+
+app.info.cls = _InOrder
 
 
 def main() -> None:

@@ -62,7 +62,9 @@ def bootstrap_objects(site: Site) -> Iterator[Manifest]:
     """What a person applies once: the root's project and the root; argocd-cm where Argo CD serves several clusters."""
     spec = site.delivery.model.spec
     root = name("AppProject", project_name(site), "root")
-    kinds = [{"group": "argoproj.io", "kind": kind} for kind in ("AppProject", "Application")]
+    kinds = [("argoproj.io", "AppProject"), ("argoproj.io", "Application")]
+    # argocd-cm is in the root's folder only where it is this cluster's.
+    kinds += [("", "ConfigMap")] if has_own_argocd(site) else []
     yield _render(
         site,
         "AppProject",
@@ -74,7 +76,7 @@ def bootstrap_objects(site: Site) -> Iterator[Manifest]:
         integrity=_integrity(site),
         destinations=[{"server": IN_CLUSTER, "namespace": spec.namespace}],
         cluster_kinds=[],
-        namespaced_kinds=[*kinds, {"group": "", "kind": "ConfigMap"}],
+        namespaced_kinds=[{"group": group, "kind": kind} for group, kind in kinds],
     )
     yield _application(
         site,

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from blueprint.finding import Source
 from blueprint.render.names import name
 from blueprint.render.plan import Item
 from blueprint.render.policies import judges
-from blueprint.render.pools import GPU, TEAM_LABEL, gpu_resource
+from blueprint.render.pools import GPU, TEAM_LABEL, device_class, gpu_resource
 from blueprint.render.queues import cluster_queue, team_queues
 from blueprint.render.site import MANAGED_BY, Site
-from blueprint.spec.team import Member, Team
+from blueprint.spec.cluster import NodePool
+from blueprint.spec.team import Member, Quota, Team
 
 APPLICATION = "access"
 
@@ -79,13 +80,6 @@ ADMIN = [
     rule([""], ["namespaces", "nodes", "pods", "pods/log", "events", "resourcequotas", "limitranges"], READ),
 ]
 
-COLLECTOR = [
-    rule(["resource.k8s.io"], ["resourceclaims", "resourceslices", "deviceclasses"], READ),
-    rule(["kueue.x-k8s.io"], ["workloads", "clusterqueues", "localqueues", "cohorts"], READ),
-    rule(["wgpolicyk8s.io"], ["policyreports", "clusterpolicyreports"], READ),
-    rule([""], ["pods", "nodes", "events", "namespaces"], READ),
-]
-
 
 def team_application(team: Team) -> str:
     """The Application that holds what a team always has."""
@@ -118,7 +112,6 @@ def items(site: Site) -> Iterator[Item]:
     for role, rules in ROLES.items():
         yield site.item(APPLICATION, "ClusterRole", source, name=role_name(role), labels=MANAGED_BY, rules=rules)
     yield site.item(APPLICATION, "ClusterRole", source, name="platform-admin", labels=MANAGED_BY, rules=ADMIN)
-    yield site.item(APPLICATION, "ClusterRole", source, name="platform-collector", labels=MANAGED_BY, rules=COLLECTOR)
     if site.cluster.spec.platform_admins:
         yield site.item(
             APPLICATION,
@@ -199,7 +192,7 @@ def _member(member: Member) -> dict[str, str]:
 
 
 def _hard(site: Site, team: Team) -> dict[str, str]:
-    """Limits of the namespace; GPUs are bounded only where Kueue's own bound is finite, and never below it."""
+    """Limits of the namespace; GPUs and devices are bounded only where Kueue's own bound is finite, never below it."""
     hard = {
         "count/pods": str(team.spec.max_pods),
         "persistentvolumeclaims": "100",
@@ -209,11 +202,32 @@ def _hard(site: Site, team: Team) -> dict[str, str]:
     }
     rows = [row for quotas in team_queues(site, team).values() for row in quotas]
     gpus = [quota for pool, quota in rows if gpu_resource(pool, quota.profile) == GPU]
-    bounds = [None if quota.borrow is None else quota.gpus + quota.borrow for quota in gpus]
-    known = [bound for bound in bounds if bound is not None]
-    if known and len(known) == len(bounds):
-        hard[f"requests.{GPU}"] = str(sum(known))
-    return hard
+    if gpus and (most := _bound(gpus)) is not None:
+        hard[f"requests.{GPU}"] = str(most)
+    return hard | _devices(site, rows)
+
+
+def _devices(site: Site, rows: Sequence[tuple[NodePool, Quota]]) -> dict[str, str]:
+    """Devices of each class that the claims of the namespace may ask for; none of a class without a quota.
+
+    A claim by itself, whatever Kueue knows of it, is counted here (kubernetes v1.35.4
+    pkg/quota/v1/evaluator/core/resource_claims.go).
+    """
+    classes = sorted(
+        {device_class(pool) for pool in site.cluster.spec.node_pools if pool.devices == "dra" and pool.gpus}
+    )
+    bounds = {
+        each: _bound([quota for pool, quota in rows if pool.devices == "dra" and device_class(pool) == each])
+        for each in classes
+    }
+    return {
+        f"{each}.deviceclass.resource.k8s.io/devices": str(most) for each, most in bounds.items() if most is not None
+    }
+
+
+def _bound(quotas: Sequence[Quota]) -> int | None:
+    """The most that the quotas let a team have at once, None where it may borrow without bound."""
+    return None if any(quota.borrow is None for quota in quotas) else sum(q.gpus + (q.borrow or 0) for q in quotas)
 
 
 def _network(site: Site, team: Team, source: Source) -> Iterator[Item]:

@@ -71,6 +71,26 @@ def test_what_nodes_read_is_noise_and_what_they_write_is_not(policy: dict[str, A
     assert level(policy, "patch", "resource.k8s.io", "resourceclaims/status", nodes=True) == "RequestResponse"
 
 
+WHOM = {"alice": False, "system:kube-scheduler": False, "system:kube-proxy": False, "system:node:n": True}
+
+
+@pytest.mark.parametrize("user", WHOM)
+@pytest.mark.parametrize("verb", ["create", "update", "patch", "delete", "deletecollection"])
+@pytest.mark.parametrize("resource", ["resourceclaims", "resourceclaims/status", "resourceclaimtemplates"])
+def test_nothing_is_lost_of_how_claims_are_made_bound_and_released(
+    policy: dict[str, Any], resource: str, verb: str, user: str
+) -> None:
+    """Made and deleted are claims, bound and released is their status; each by whoever does it, with its body."""
+    if resource.endswith("/status") and verb not in ("update", "patch"):
+        return  # the API server has no such request
+    assert level(policy, verb, "resource.k8s.io", resource, user=user, nodes=WHOM[user]) == "RequestResponse"
+
+
+def test_requests_are_recorded_at_every_end(policy: dict[str, Any]) -> None:
+    assert policy["omitStages"] == ["RequestReceived"]
+    assert not any(rule.get("omitStages") for rule in policy["rules"])
+
+
 def test_no_body_of_a_secret_is_ever_recorded(policy: dict[str, Any]) -> None:
     for verb in ("get", "create", "update", "patch", "delete"):
         for resource in ("secrets", "configmaps"):

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from blueprint.catalog.schemas import SchemaPack
 from tests.render.worlds import PLAIN, World, cluster, job, team
 
@@ -51,6 +53,16 @@ def test_the_root_may_write_projects_and_applications_only(tmp_path: Path) -> No
     assert project["clusterResourceWhitelist"] == []
     assert {row["kind"] for row in project["namespaceResourceWhitelist"]} == {"AppProject", "Application", "ConfigMap"}
     assert [row["namespace"] for row in project["destinations"]] == ["argocd"]
+
+
+@pytest.mark.parametrize("server", [None, "https://here.example.com:6443"])
+def test_the_root_may_write_just_the_kinds_in_its_folder(server: str | None, tmp_path: Path) -> None:
+    rendered = world(tmp_path, **({"server": server} if server else {})).cluster
+    held = {file.manifest.kind for file in rendered.files if file.application == "argocd"}
+    [project] = [
+        f.manifest.body for f in rendered.files if f.application == "bootstrap" and f.manifest.kind == "AppProject"
+    ]
+    assert {row["kind"] for row in project["spec"]["namespaceResourceWhitelist"]} == held
 
 
 def test_one_argocd_for_several_clusters_keeps_names_apart(tmp_path: Path) -> None:

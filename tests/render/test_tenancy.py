@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from blueprint.render.tenancy import COLLECTOR, DEVELOPER, LEAD, ROLES, VIEWER
-from tests.render.worlds import PLAIN, World, cluster, team
+from blueprint.render.tenancy import DEVELOPER, LEAD, ROLES, VIEWER
+from tests.render.worlds import DRA, PLAIN, World, cluster, team
 
 QUOTA = "[{cluster: here, pool: gpu, gpus: 4, borrow: 2}]"
 
@@ -57,8 +57,6 @@ def test_roles_grow_and_viewers_write_nothing() -> None:
     assert all(rule in ROLES["developer"] for rule in VIEWER)
     assert all(rule in ROLES["lead"] for rule in [*VIEWER, *DEVELOPER, *LEAD])
     assert {verb for rule in VIEWER for verb in rule["verbs"]} == {"get", "list", "watch"}
-    assert {verb for rule in COLLECTOR for verb in rule["verbs"]} == {"get", "list", "watch"}
-    assert not allowed(COLLECTOR, "", "secrets", "get")
 
 
 def test_developers_submit_and_claim() -> None:
@@ -84,6 +82,32 @@ def test_gpus_of_the_namespace_are_bounded_only_where_kueue_is(world: World, tmp
     assert world.get("ResourceQuota", "team")["spec"]["hard"]["requests.nvidia.com/gpu"] == "6"
     free = World(tmp_path / "free", cluster(f"[{PLAIN}]"), team("[{cluster: here, pool: gpu, gpus: 4}]"))
     assert "requests.nvidia.com/gpu" not in free.get("ResourceQuota", "team")["spec"]["hard"]
+
+
+@pytest.mark.parametrize(
+    ("quotas", "devices"),
+    [
+        ("[{cluster: here, pool: claims, gpus: 4, borrow: 2}]", "6"),
+        ("[{cluster: here, pool: claims, gpus: 4, borrow: 0}]", "4"),
+        ("[{cluster: here, pool: claims, gpus: 4}]", None),
+        ("[{cluster: here, pool: gpu, gpus: 4}]", "0"),
+    ],
+)
+def test_devices_of_a_class_are_bounded_as_kueue_bounds_them(quotas: str, devices: str | None, tmp_path: Path) -> None:
+    hard = World(tmp_path, cluster(f"[{PLAIN}, {DRA}]"), team(quotas)).get("ResourceQuota", "team")["spec"]["hard"]
+    assert hard.get("h100.deviceclass.resource.k8s.io/devices") == devices
+    assert not [key for key in hard if "deviceclass" in key and not key.startswith("h100.")]
+
+
+def test_without_claims_no_class_is_named(world: World) -> None:
+    assert not [key for key in world.get("ResourceQuota", "team")["spec"]["hard"] if "deviceclass" in key]
+
+
+def test_every_role_of_the_cluster_is_bound_or_for_tenants(world: World) -> None:
+    bound = {
+        body["roleRef"]["name"] for kind in ("ClusterRoleBinding", "RoleBinding") for body in world.all(kind).values()
+    }
+    assert set(world.all("ClusterRole")) - bound <= {"platform-admin", *(f"platform-tenant-{role}" for role in ROLES)}
 
 
 def test_the_network_denies_first(world: World) -> None:

@@ -1,0 +1,64 @@
+"""What rendering says comes next, and what it leaves alone the second time."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+
+import pytest
+
+from blueprint.cli import VERBS
+from blueprint.errors import UsageError
+from blueprint.new import copy_example
+from blueprint.pipeline import render_platform
+from tests.test_cli import blueprint
+
+
+def test_the_next_command_is_this_one_again(tmp_path: Path) -> None:
+    folder = tmp_path / "my platform"
+    copy_example("fleet", folder)
+    options = ["--out", tmp_path / "a tree", "--cluster", "staging"]
+    looked = blueprint("render", folder, *options, "--check", cwd=tmp_path)
+    assert looked.returncode == 1
+    advised = looked.stdout.splitlines()[-1].removeprefix("next: blueprint ")
+    assert shlex.split(advised) == ["render", *map(str, [folder, *options])]
+    rendered = blueprint(*shlex.split(advised), cwd=tmp_path)
+    assert rendered.returncode == 0
+    assert shlex.split(rendered.stdout.splitlines()[-1])[2:] == ["check", str(tmp_path / "a tree")]
+    assert blueprint("render", folder, *options, "--check", cwd=tmp_path).returncode == 0
+
+
+def test_one_cluster_of_an_unchanged_tree_is_not_rendered_again(tmp_path: Path) -> None:
+    platform, tree = tmp_path / "platform", tmp_path / "tree"
+    copy_example("fleet", platform)
+    render_platform(platform, tree)
+    (tree / "blueprint.lock").touch()
+    assert render_platform(platform, tree, clusters=["staging"]).current
+    assert render_platform(platform, tree, clusters=["staging", "us-east"]).totals.clusters == 2
+    with pytest.raises(UsageError, match="no cluster is called 'nowhere'"):
+        render_platform(platform, tree, clusters=["staging", "nowhere"])
+
+    spec = platform / "clusters/eu-west.yaml"
+    spec.write_text(spec.read_text().replace("nodes: ", "nodes: 1", 1))
+    ours = render_platform(platform, tree, clusters=["eu-west"])
+    assert not ours.current and ours.plan is not None and ours.plan.changed
+    # The others are not asked for; what they were made from is older.
+    assert render_platform(platform, tree, clusters=["eu-west"]).current
+    assert not render_platform(platform, tree, clusters=["staging"]).current
+    assert not render_platform(platform, tree).current
+
+
+def test_a_tree_that_was_touched_is_rendered_again_for_one_cluster(tmp_path: Path) -> None:
+    platform, tree = tmp_path / "platform", tmp_path / "tree"
+    copy_example("fleet", platform)
+    render_platform(platform, tree)
+    (tree / "blueprint.lock").touch()
+    file = next((tree / "us-east").rglob("*.yaml"))
+    file.write_text(file.read_text() + "# mine\n")
+    assert not render_platform(platform, tree, clusters=["staging"]).current
+
+
+def test_the_help_lists_every_verb_and_group_in_the_order_of_their_use(tmp_path: Path) -> None:
+    shown = blueprint("--help", cwd=tmp_path).stdout.partition("Commands:\n")[2].partition("\n\n")[0]
+    assert [line.split()[0] for line in shown.splitlines()] == list(VERBS)
+    assert VERBS.index("images") < VERBS.index("sign") < VERBS.index("credential") < VERBS.index("version")
