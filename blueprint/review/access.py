@@ -25,6 +25,8 @@ def rights(pair: Pair, edit: Edit | None, around: Around) -> tuple[Risk, str] | 
         return Risk.NONE, f"{'.'.join(edit.path[1:])} changes"
     if pair.ref.kind.endswith("Binding"):
         return _subjects(pair)
+    if edit is not None and edit.path[0] == "aggregationRule":
+        return Risk.SECURITY, f"takes the rights of other roles: {shown(edit.before)} → {shown(edit.after)}"
     old, new = _granted(pair.old), _granted(pair.new)
     gained, lost = _beyond(new, old), _beyond(old, new)
     if not gained and not lost:

@@ -11,6 +11,7 @@ from blueprint.check.shapes import mapping
 from blueprint.finding import Finding
 from blueprint.review import access, lost
 from blueprint.review.around import Around
+from blueprint.review.arrivals import opened_by
 from blueprint.review.diff import MISSING, Difference, Edit, Item, diff
 from blueprint.review.form import form, lists
 from blueprint.review.model import Pair, Risk, Statement
@@ -45,7 +46,7 @@ class Judge:
     def statements(self, pair: Pair) -> list[Statement]:
         """Everything that happens to one object; empty where its meaning is the same."""
         if pair.old is None:
-            return [self._added(pair)]
+            return [self._added(pair), *opened_by(pair)]
         if pair.new is None:
             return list(self._removed(pair))
         found = self._renamed(pair) if pair.renamed else list(self._changed(pair))

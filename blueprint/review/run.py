@@ -8,6 +8,7 @@ from blueprint.catalog.schemas import SchemaPack
 from blueprint.objects import Manifest
 from blueprint.review import radius
 from blueprint.review.around import Around
+from blueprint.review.arrivals import hidden
 from blueprint.review.changes import Judge
 from blueprint.review.judged import configuration, judged
 from blueprint.review.lines import placed
@@ -46,7 +47,7 @@ def compare(opened: Sides, *, findings: bool = True, shipped: SchemaPack | None 
         clusters=tuple(sorted({where.cluster(m) for m in (*old, *new)} - {""})),
         counts=_counts(said, opened, (old, new)),
         statements=tuple(statements),
-        meanings=(*broken.values(), *meanings(opened, [*loud, *quiet], where)),
+        meanings=(*broken.values(), *hidden(opened).values(), *meanings(opened, [*loud, *quiet], where)),
         waves=tuple(plans(opened, pairs, where)),
         radius=tuple(radius.words(loud, around)),
         findings=judged(opened, pack, configuration(opened)) if findings else Judged(),

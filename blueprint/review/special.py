@@ -11,8 +11,9 @@ from typing import Any
 
 from blueprint.catalog.crds import Json
 from blueprint.check.images import image as parsed
+from blueprint.check.pods import containers, pod_templates
 from blueprint.check.shapes import items, mapping, maps, text
-from blueprint.review import stores
+from blueprint.review import stores, ways
 from blueprint.review.around import Around
 from blueprint.review.diff import MISSING, Edit, Item
 from blueprint.review.model import Pair, Risk
@@ -55,11 +56,6 @@ _GATES = (
     "server.disable.auth",
 )
 """Keys of argocd-cm and argocd-cmd-params-cm by which people come in (argo-cd v3.6.1 docs/operator-manual)."""
-_CONTROLLERS = ("ingress", "load-balancer", "loadbalancer", "nginx", "haproxy", "traefik", "alb.", "istio", "gateway")
-_WAY_IN = (
-    *("auth", "whitelist", "allowlist", "denylist", "allow", "ssl", "tls", "snippet", "internal", "scheme", "cidr"),
-    *("cors", "secure", "waf", "modsecurity", "source-range", "class"),
-)
 _MODES = {"DISABLE": 0, "PERMISSIVE": 1, "UNSET": 1, "STRICT": 2}
 
 
@@ -308,31 +304,19 @@ def configuration(case: Case) -> Said | None:
     )
 
 
-def way_in(case: Case) -> Said | None:
-    """Annotations by which controllers decide who comes in, and how."""
-    whole = {**mapping(case.edit.before), **mapping(case.edit.after)}
-    keys = [key for key in map(str, whole or case.edit.steps[-1:]) if any(word in key for word in _CONTROLLERS)]
-    if not keys:
-        return Risk.NONE, f"annotation {case.default}"
-    gates = [key for key in keys if any(word in key.lower() for word in _WAY_IN)]
-    values = " → ".join(shown_pair(case.edit))
-    if gates:
-        return Risk.SECURITY, f"who comes in, and how: {named(gates)} {values}"
-    return Risk.TRAFFIC, f"{named(keys)} {values}"
-
-
-def generators(case: Case) -> Said | None:
-    """Which Applications an ApplicationSet makes; those that it makes no more take their objects with them."""
-    old = mapping(mapping(case.pair.old.body.get("spec")).get("syncPolicy")) if case.pair.old else {}
-    before = items(case.edit.before)
-    if case.edit.before is MISSING or (before and all(each in items(case.edit.after) for each in before)):
-        return Risk.CAPACITY, f"which Applications it makes: {case.default}"
-    if old.get("preserveResourcesOnDeletion") is True:
-        return Risk.TRAFFIC, f"which Applications it makes: {case.default}; what those that go hold stays, unowned"
-    return (
-        Risk.DESTRUCTIVE,
-        f"which Applications it makes: {case.default}; those that go are deleted with all they hold",
-    )
+def container(case: Case) -> Said | None:
+    """A container that comes: code that was not in the pod before."""
+    come = maps(case.edit.after) or [mapping(case.edit.after)]
+    old = {
+        _registry(parsed(text(each.get("image"))).repository)
+        for pod in (pod_templates(case.pair.old) if case.pair.old else ())
+        for _, each in containers(pod.spec)
+    }
+    names = ", ".join(text(each.get("name")) for each in come)
+    new = sorted({_registry(parsed(text(each.get("image"))).repository) for each in come if each.get("image")} - old)
+    if new:
+        return Risk.SECURITY, f"{names} comes into its pods, with an image from {', '.join(new)}"
+    return Risk.RESTART, f"{case.edit.path[-2 if case.edit.path[-1] == '[]' else -1]} {names} comes"
 
 
 def version(case: Case) -> Said | None:
@@ -375,8 +359,10 @@ CODES: dict[str, Callable[[Case], Said | None]] = {
     "canary": canary,
     "configuration": configuration,
     "version": version,
-    "way_in": way_in,
-    "generators": generators,
+    "way_in": ways.way_in,
+    "folders": ways.folders,
+    "container": container,
+    "generators": ways.generators,
     "mounts": lambda case: stores.mount(case.pair, case.edit),
     "fewer": lambda case: stores.fewer(case.pair, case.edit),
 }
