@@ -1,11 +1,13 @@
 """A decision for people and for programs: the path of the job, what binds, and the smallest change.
 
-The JSON is a contract (version 1): within it, fields are only added.
+The JSON is a contract: `explain.schema.json` beside this file describes version 1, within which fields are only added.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
+from importlib import resources
 from typing import Any
 
 from blueprint.admission.amounts import shown
@@ -58,6 +60,12 @@ def document(decision: Decision, change: Change | None) -> dict[str, Any]:
         "reasons": [_reason(reason) for reason in decision.reasons],
         "smallestChange": _change(change),
     }
+
+
+def schema() -> dict[str, Any]:
+    """The JSON Schema (2020-12) of `document`."""
+    loaded: dict[str, Any] = json.loads((resources.files("blueprint.admission") / "explain.schema.json").read_text())
+    return loaded
 
 
 def _ref(ref: Ref | None) -> dict[str, str] | None:
@@ -131,8 +139,8 @@ def _plan(plan: PodSetPlan) -> Iterator[str]:
     by_flavor: dict[str, list[str]] = {}
     for resource, flavor in sorted(plan.flavors.items()):
         by_flavor.setdefault(flavor, []).append(resource)
-    for flavor, resources in by_flavor.items():
-        yield f"  flavor  {plan.name}: {flavor} ({', '.join(resources)})"
+    for flavor, names in by_flavor.items():
+        yield f"  flavor  {plan.name}: {flavor} ({', '.join(names)})"
     if plan.spread is not None:
         places = ", ".join(f"{'/'.join(values)} × {count}" for values, count in plan.spread[:12])
         more = f" and {len(plan.spread) - 12} more" if len(plan.spread) > 12 else ""

@@ -204,7 +204,7 @@ def _topologies(world: World) -> dict[str, Topology]:
             flavor.topology, world.topologies[flavor.topology], world.nodes or (), flavor.labels, flavor.tolerations
         )
         for name, flavor in world.flavors.items()
-        if flavor.topology in world.topologies
+        if world.topologies.get(flavor.topology)  # the server takes none without levels: nothing can be placed on it
     }
     if world.settings.behaves("tas-shared-nodes"):
         used: dict[tuple[str, Values], Used] = {}

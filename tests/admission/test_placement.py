@@ -16,6 +16,7 @@ from blueprint.admission.nodes import Node
 from blueprint.admission.placement import Gates, Request, place
 from blueprint.admission.podsets import Wish
 from blueprint.admission.topology import Failure, Topology
+from tests.admission.writing import GPU, decided, flavor, gpus, kueue, local, node, pods, workload
 
 DATA: dict[str, Any] = yaml.safe_load(Path(__file__).with_name("placements.yaml").read_text())
 ANYWHERE = Placement({}, None, ())
@@ -131,3 +132,17 @@ def test_every_placement_has_room_and_keeps_its_wish(topology: Topology, wish: W
         for rack in domains["rack"]:
             inside = sum(pods for leaf, pods in spread.items() if topology.leaves[leaf].values[:2] == rack)
             assert inside % 2 == 0
+
+
+def test_a_topology_without_levels_is_no_topology() -> None:
+    bodies = [
+        kueue("Topology", "t", {"levels": []}),
+        flavor("f", nodeLabels={"p": "f"}, topologyName="t"),
+        node("n", {"p": "f"}, {GPU: 4}),
+        gpus("q", 4),
+        local("lq", "q"),
+        workload(pods(requests={GPU: 1}, topology={"unconstrained": True})),
+    ]
+    decision = decided(*bodies)
+    assert decision.admissible is False
+    assert decision.reasons
