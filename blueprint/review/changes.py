@@ -104,7 +104,8 @@ class Judge:
         if old.group != new.group:
             words = f"moves from {old.group or 'the core group'} to {new.group}: deleted and made anew"
         elif old.namespace != new.namespace:
-            words = f"moves from namespace {old.namespace} to {new.namespace}: deleted and made anew"
+            before, after = (each.namespace or "whatever it is applied to" for each in (old, new))
+            words = f"moves from namespace {before} to {after}: deleted and made anew"
         else:
             words = f"renamed from {old.name}: deleted and made anew"
         if row and risk is Risk.DESTRUCTIVE:
