@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
 
 from blueprint.finding import Ref, Source
 from blueprint.report.totals import counted
 from blueprint.review.model import Meaning, Review, Risk, Row, Statement, rows
 
+_QUOTA = re.compile(r"(?P<what>nominal|borrowing limit|lending limit) of (?P<where>\S+ on \S+) (?P<values>.+ → .+)")
 _PLURAL = {"moves": "move", "gets": "get", "loses": "lose", "gains": "gain", "prunes": "prune", "reads": "read"}
 
 
@@ -28,7 +30,7 @@ class Entry:
 
 def entries(review: Review) -> list[Entry]:
     """What a change does, the highest class first; of a class, what it means to people before what it is."""
-    found = [*_meanings(review.meanings), *(_row(row, review) for row in rows(review.statements))]
+    found = [*_meanings(review.meanings), *(_row(row, review) for row in _quotas(rows(review.statements)))]
     return sorted(found, key=lambda entry: -entry.risk.rank)
 
 
@@ -40,6 +42,27 @@ def _meanings(meanings: tuple[Meaning, ...]) -> Iterator[Entry]:
         yield Entry(risk, words, _clusters(tuple(dict.fromkeys(each.cluster for each in same))), told=same[0])
 
 
+def _quotas(found: Iterable[Row]) -> list[Row]:
+    """Rows, those about the quota of one resource on one flavor as one: what is its own, borrowed and lent."""
+    kept: list[Row] = []
+    same: dict[tuple[object, ...], list[tuple[Row, re.Match[str]]]] = {}
+    for row in found:
+        match = _QUOTA.fullmatch(row.words) if row.statement.rule == "quota" else None
+        if match is None:
+            kept.append(row)
+            continue
+        group = same.setdefault((row.refs, row.clusters, match["where"]), [])
+        group.append((row, match))
+        if len(group) == 1:
+            kept.append(row)  # where the first of them stands
+    for group in same.values():
+        if len(group) > 1:
+            first = group[0][0]
+            told = ", ".join(f"{match['what']} {match['values']}" for _, match in group)
+            kept[kept.index(first)] = replace(first, words=f"{group[0][1]['where']}: {told}")
+    return kept
+
+
 def _row(row: Row, review: Review) -> Entry:
     first = row.statement
     subject = named(row.refs[0])
@@ -49,7 +72,7 @@ def _row(row: Row, review: Review) -> Entry:
         kind = row.refs[0].kind
         plural = f"{kind[:-1]}ies" if kind.endswith("y") else f"{kind}es" if kind.endswith("s") else f"{kind}s"
         subject = f"{counted(len(row.refs), kind, plural)} ({names}{more})"
-    words = first.words
+    words = row.words
     if len(row.refs) > 1:
         head, blank, rest = words.partition(" ")
         words = f"{_PLURAL.get(head, head)}{blank}{rest}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -83,12 +84,16 @@ class Statement:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """The same statement about several clusters, or about several objects: `count` of them."""
+    """The same statement about several clusters, or about several objects: `count` of them; `statement` is the first.
+
+    In `words` and `refs` the cluster's name is left open where it is all that differs.
+    """
 
     statement: Statement
     clusters: tuple[str, ...]
     count: int
     refs: tuple[Ref, ...]
+    words: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,26 +172,52 @@ class Review:
 def rows(statements: Iterable[Statement]) -> list[Row]:
     """Statements that say the same as one row: over clusters first, then over objects of one kind; highest class first.
 
-    Rows of a class stand in the order in which their statements came.
+    An object whose name has the cluster's in it (`prod-a-queues`, an Application) is the same one in each cluster. Rows
+    of a class stand in the order in which their statements came.
     """
     over_clusters: dict[tuple[object, ...], list[Statement]] = {}
     for each in statements:
-        over_clusters.setdefault((each.risk, each.rule, each.words, each.ref, each.path), []).append(each)
+        key = (each.risk, each.rule, _of_any(each.words, each.cluster), _ref_of_any(each), each.path)
+        over_clusters.setdefault(key, []).append(each)
     over_objects: dict[tuple[object, ...], list[list[Statement]]] = {}
     for same in over_clusters.values():
         first, clusters = same[0], tuple(each.cluster for each in same)
-        key = (first.risk, first.rule, first.words, first.ref.group, first.ref.kind, clusters)
+        key = (first.risk, first.rule, _words(same), first.ref.group, first.ref.kind, clusters)
         over_objects.setdefault(key, []).append(same)
     found = [
         Row(
             groups[0][0],
             tuple(dict.fromkeys(each.cluster for each in groups[0])),
             sum(len(group) for group in groups),
-            tuple(dict.fromkeys(group[0].ref for group in groups)),
+            tuple(dict.fromkeys(_ref(group) for group in groups)),
+            _words(groups[0]),
         )
         for groups in over_objects.values()
     ]
     return sorted(found, key=lambda row: -row.statement.risk.rank)
+
+
+_ANY = "{cluster}"
+
+
+def _of_any(text: str, cluster: str) -> str:
+    """A text with the cluster's own name left open."""
+    if not cluster or cluster not in text:
+        return text
+    return re.sub(rf"(?<![A-Za-z0-9]){re.escape(cluster)}(?![A-Za-z0-9])", _ANY, text)
+
+
+def _ref_of_any(each: Statement) -> Ref:
+    return each.ref._replace(name=_of_any(each.ref.name, each.cluster))
+
+
+def _ref(same: Sequence[Statement]) -> Ref:
+    return same[0].ref if len({each.ref for each in same}) == 1 else _ref_of_any(same[0])
+
+
+def _words(same: Sequence[Statement]) -> str:
+    first = same[0]
+    return first.words if len({each.words for each in same}) == 1 else _of_any(first.words, first.cluster)
 
 
 CauseKey = tuple[object, ...]

@@ -33,6 +33,43 @@ def test_the_same_change_on_twelve_clusters_is_one_row() -> None:
     assert "[×12]" in text.text(found)
 
 
+def test_objects_that_bear_their_clusters_name_are_one_row() -> None:
+    """An Application for each cluster, whose name and folder have the cluster's name in them."""
+    found = []
+    for number in range(12):
+        name = f"prod-{number:02}"
+        ref = Ref("argoproj.io", "Application", "argocd", f"{name}-queues")
+        place = Source(f"{name}/argocd/application.yaml", 1, 1)
+        words = (
+            f"reads rendered/{name}/other instead of rendered/{name}/queues: what only the old folder holds is pruned"
+        )
+        found.append(Statement(Risk.DESTRUCTIVE, "source", words, ref, name, "spec.source.path", "", place, place))
+    (row,) = rows(found)
+    assert row.count == 12 and row.refs[0].name == "{cluster}-queues"
+    screen = text.text(review(*found))
+    assert "Application argocd/{cluster}-queues: reads rendered/{cluster}/other" in screen and "[×12]" in screen
+    (alone,) = rows(found[:1])
+    assert alone.refs[0].name == "prod-00-queues" and "rendered/prod-00/other" in alone.words
+
+
+def test_names_that_only_look_like_clusters_stay_apart() -> None:
+    one, two = statement(1, cluster="a"), statement(2, cluster="b")
+    assert len(rows([one, two])) == 2
+
+
+def test_the_quota_of_a_resource_is_one_row(bench: Bench) -> None:
+    file = "prod-a/queues/clusterqueue-search-ai-training.yaml"
+    edits = [
+        {"file": file, "replace": 'nominalQuota: "64"', "with": 'nominalQuota: "48"'},
+        {"file": file, "replace": 'borrowingLimit: "32"', "with": 'borrowingLimit: "16"'},
+    ]
+    told = [entry.words for entry in entries(bench.review(bench.tree, bench.changed(edits)))]
+    (row,) = [words for words in told if words.startswith("ClusterQueue")]
+    assert row == (
+        "ClusterQueue search-ai-training: nvidia.com/gpu on h100-train: borrowing limit 32 → 16, nominal 64 → 48"
+    )
+
+
 def test_the_same_change_of_many_objects_is_one_row() -> None:
     (entry,) = entries(review(*(statement(n) for n in range(5))))
     assert entry.words.startswith("5 Deployments (web/server-0, web/server-1, web/server-2 and 2 more): image 1 → 2")
