@@ -150,6 +150,12 @@ def _card(card: Card) -> str:
     return f"<article><h3>{escape(card.title)}</h3><dl>{rows}</dl></article>\n"
 
 
+def _code(code: str) -> str:
+    """A command, whose short options are not broken at their hyphens."""
+    words = [escape(word) for word in code.split(" ")]
+    return " ".join(f'<span class="o">{word}</span>' if re.match(r"-\S{1,20}$", word) else word for word in words)
+
+
 def inline(text: str) -> str:
     """Text as HTML: code and links, nothing else; a link that would run a script stays text."""
     parts, end = [], 0
@@ -157,7 +163,7 @@ def inline(text: str) -> str:
         parts.append(escape(text[end : found.start()]))
         code, words, target = found.groups()
         if code:
-            parts.append(f"<code>{escape(code)}</code>")
+            parts.append(f"<code>{_code(code)}</code>")
         elif re.match(r"(?!https?:)[a-z][a-z0-9+.-]*:", target, re.IGNORECASE):
             parts.append(escape(found[0]))
         else:
