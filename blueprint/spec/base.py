@@ -107,7 +107,9 @@ _SIZE = re.compile(rf"{_NUMBER}(Ki|Mi|Gi|Ti|Pi|k|M|G|T|P)")
 
 def _size(value: object) -> object:
     if not isinstance(value, str) or not _SIZE.fullmatch(value):
-        raise ValueError(f"not a size: {shown(value)}; write a number with Mi, Gi or Ti, such as 64Gi")
+        alike = re.fullmatch(rf"({_NUMBER})\s*([kmgtp])i?b?", value, re.IGNORECASE) if isinstance(value, str) else None
+        meant = f"write {alike[1]}{alike[2].upper()}i" if alike else "write a number with Mi, Gi or Ti, such as 64Gi"
+        raise ValueError(f"not a size: {shown(value)}; {meant}")
     return _some(value)
 
 
@@ -130,6 +132,7 @@ _NAME = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?"
 _QUALIFIED = r"[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?"
 # git-fetch(1), GIT URLS: with a scheme, as host:path of ssh, or a path of this machine.
 _REMOTE = r"((https?|ssh|git|file)://[^\s/]*/\S+|([\w.\-]+@)?[\w.\-]+:/?[^\s/]\S*|/\S+)"
+_VERSION = r"[0-9]{1,6}\.[0-9]{1,6}\.[0-9]{1,6}"
 # kubernetes v1.35.4 apimachinery util/validation IsRelaxedEnvVarName.
 _ENV_NAME = r"[ -<>-~]+"
 _HOST = rf"{_NAME}(\.{_NAME})*"
@@ -203,9 +206,12 @@ def _env_name(value: str) -> str:
     return value
 
 
-def _version(value: str) -> str:
-    if not re.fullmatch(r"[0-9]{1,6}\.[0-9]{1,6}\.[0-9]{1,6}", value):
+def _version(value: object) -> object:
+    plain = value.removeprefix("v") if isinstance(value, str) else ""
+    if not re.fullmatch(_VERSION, plain):
         raise ValueError(f"not a version: {shown(value)}; write three numbers, such as 1.35.4")
+    if plain != value:
+        raise ValueError(f"not a version: {shown(value)}; write {plain}")
     return value
 
 
@@ -295,8 +301,8 @@ Remote = Annotated[
 #: A version of three numbers.
 Version = Annotated[
     str,
-    AfterValidator(_version),
-    _text(r"[0-9]{1,6}\.[0-9]{1,6}\.[0-9]{1,6}", "A version of three numbers.", "1.35.4"),
+    BeforeValidator(_version, json_schema_input_type=str),
+    _text(_VERSION, "A version of three numbers.", "1.35.4"),
 ]
 
 

@@ -49,6 +49,7 @@ _FROM_THE_START: Final = frozenset(
         "found unexpected document indicator",
     }
 )
+_CONFLICT = re.compile(r"(?:<{7}|={7}|>{7})(?: |$)")
 _INDENT = re.compile(r"[ \t]*")
 
 
@@ -57,6 +58,10 @@ def explain(error: MarkedYAMLError | None, text: str, file: str, mark: Mark | No
     lines = re.split(r"\r\n|\n|\r", text)
     if error is None:
         return _too_deep(_source(file, mark, lines))
+    for number, line in enumerate(lines, 1):
+        if _CONFLICT.match(line):
+            fix = "take one of the two sides, and delete the marks"
+            return Finding("SPC103", "a Git merge conflict", Source(file, number, 1), fix=fix)
     problem = error.problem or ""
     if "nesting depth" in problem:
         return _too_deep(_source(file, error.problem_mark, lines))

@@ -54,6 +54,11 @@ SLIPS = [
     (JOB, "gpus: 2\n", "nodes: 100\n  gpus: 8\n", "SPC224", 10, "all 16 nodes of h100-train on prod-a have 128"),
     (CLUSTER, "    keep: 90d", '    keep: 90d\n    schedule: "61 2 * * *"', "SPC137", 81, "is not between 0 and 59"),
     (CLUSTER, "    keep: 90d", "    keep: 90d\n    schedule: every night", "SPC137", 81, "it has 2 fields, not 5"),
+    (CLUSTER, "{cilium: 1.20.2}", "{keda: false}", "SPC136", 68, "not a version: false"),
+    (CLUSTER, "{cilium: 1.20.2}", "{cilium: v1.20.2}", "SPC136", 68, "write 1.20.2"),
+    (SERVICE, "vllm: 0.33.0", "vllm: 0.33", "SPC136", 11, "write three numbers, such as"),
+    (SERVICE, "memory: 200Gi", "memory: 200gb", "SPC136", 13, "write 200Gi"),
+    (JOB, "spec:\n", "<<<<<<< HEAD\nspec:\n", "SPC103", 5, "a Git merge conflict"),
     (CLUSTER, "nodes: 2\n      cpu: 120", "nodes: 1\n      cpu: 120", "SPC210", 39, "; "),
 ]  # fmt: skip
 
