@@ -10,6 +10,7 @@ from urllib.parse import parse_qs, urlsplit
 from tests.loopback import http_server
 
 TOKEN = "t0ken-of-a-test"
+PAGE = 50
 
 
 class Handler(BaseHTTPRequestHandler):
@@ -18,9 +19,11 @@ class Handler(BaseHTTPRequestHandler):
     def log_message(self, *arguments):
         pass
 
-    def answer(self, status, value):
+    def answer(self, status, value, headers=None):
         data = json.dumps(value).encode()
         self.send_response(status)
+        for name, text in (headers or {}).items():
+            self.send_header(name, text)
         self.send_header("Content-Length", str(len(data)))
         self.end_headers()
         self.wfile.write(data)
@@ -40,7 +43,10 @@ class Handler(BaseHTTPRequestHandler):
             found = self.server.opened
             if kind == "gitlab":
                 found = [each for each in found if each["source_branch"] == query["source_branch"][0]]
-            return self.answer(200, found)
+                return self.answer(200, found)
+            page = int(query.get("page", ["1"])[0])
+            part, more = found[(page - 1) * PAGE : page * PAGE], page * PAGE < len(found)
+            return self.answer(200, part, {"Link": '<http://next.example.com>; rel="next"'} if more else {})
         if self.command == "POST":
             number = len(self.server.opened) + 1
             url = f"https://{kind}.example.com/pr/{number}"

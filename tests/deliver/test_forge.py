@@ -42,6 +42,17 @@ def test_one_pull_request_is_opened_and_then_kept_up_to_date(kind):
     assert [each["title"] for each in server.opened] == ["two", "three"]
 
 
+@pytest.mark.parametrize("kind", ["github", "gitea"])
+def test_a_pull_request_on_a_later_page_is_found(kind):
+    with forge_of(kind) as server:
+        at = Forge(kind, f"http://127.0.0.1:{server.server_port}", "group/repo", TOKEN)
+        for number in range(70):
+            propose(at, head=f"blueprint/env-{number}", base=f"env-{number}", title="x", body="b")
+        again = propose(at, head="blueprint/env-65", base="env-65", title="again", body="c")
+    assert again.endswith("/66") and len(server.opened) == 70
+    assert server.opened[65]["title"] == "again"
+
+
 @pytest.mark.parametrize("kind", ["github", "gitlab", "gitea"])
 def test_a_token_is_never_told(kind):
     wrong = "other-t0ken"
