@@ -10,12 +10,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from blueprint.catalog.crds import Json
+from blueprint.check.documents import load_yaml
 from blueprint.check.images import image as parsed
 from blueprint.check.pods import containers, pod_templates
+from blueprint.check.scalars import Unreadable
 from blueprint.check.shapes import items, mapping, maps, text
 from blueprint.review import stores, ways
 from blueprint.review.around import Around
-from blueprint.review.diff import MISSING, Edit, Item
+from blueprint.review.diff import MISSING, Edit, Item, diff, keyed_path
 from blueprint.review.model import Pair, Risk
 from blueprint.review.risks import field, item
 from blueprint.review.words import named, shown, shown_pair
@@ -295,13 +297,29 @@ def configuration(case: Case) -> Said | None:
         gate = case.pair.ref.name == "argocd-rbac-cm" or key.startswith(_GATES)
         risk = Risk.CAPACITY if component == "Kueue" else Risk.SECURITY if gate else Risk.TRAFFIC
         what = " (who may do what there)" if risk is Risk.SECURITY else ""
-        return risk, f"{component}'s own configuration: {key} changes{what}"
+        inside = _inside(case.edit)
+        return risk, f"{component}'s own configuration: {inside or f'{key} changes'}{what}"
     if not readers:
         return Risk.NONE, f"{key} changes; no pod of the tree reads it"
     return (
         Risk.RESTART,
         f"{key} changes, read by {named(readers)}: seen after a restart where it is in the environment",
     )
+
+
+def _inside(edit: Edit) -> str:
+    """What changes in a configuration that is YAML in a text; "" for other text."""
+    if not (isinstance(edit.before, str) and isinstance(edit.after, str)):
+        return ""
+    try:
+        before, after = (load_yaml(value)[0] for value in (edit.before, edit.after))
+    except Unreadable:
+        return ""
+    if not (isinstance(before, dict) and isinstance(after, dict)):
+        return ""
+    found = diff(before, after).edits
+    told = [f"{keyed_path(each.steps)} {' → '.join(shown_pair(each))}" for each in found[:3]]
+    return ", ".join(told) + (f" and {len(found) - 3} more" if len(found) > 3 else "")
 
 
 def container(case: Case) -> Said | None:
