@@ -18,6 +18,8 @@ _SECONDS = 30.0
 _LONGEST = 120.0
 """Seconds that a run waits for a limit to pass; a longer one ends it."""
 _TRIES = 4
+_PAGES = 100
+"""Pages that are looked through: ten thousand comments."""
 _HEADERS = {
     "gitlab": ("PRIVATE-TOKEN", ""),
     "gitea": ("Authorization", "token "),
@@ -41,6 +43,22 @@ class Answer:
 
     value: Any
     more: bool = False
+
+
+def pages(at: Forge, path: str, *, pause: Pause = time.sleep) -> list[Any]:
+    """A list over all its pages; `path` has a query already.
+
+    Raises EnvironmentLacks as `call` does, and for what is no list: a proxy, or another program at that address.
+    """
+    found: list[Any] = []
+    for page in range(1, _PAGES + 1):
+        answer = call(at, "GET", f"{path}&page={page}", pause=pause)
+        if not isinstance(answer.value, list):
+            raise EnvironmentLacks(f"{at.kind} answers with no list", where=at.api, hint="see --forge and --forge-api")
+        found += answer.value
+        if not answer.more:
+            break
+    return found
 
 
 def call(

@@ -10,7 +10,7 @@ from enum import StrEnum
 from typing import Any
 from urllib.parse import quote
 
-from blueprint.deliver.calls import Answered, Pause, call
+from blueprint.deliver.calls import Answered, Pause, call, pages
 from blueprint.deliver.forge import Forge, forge
 from blueprint.errors import UsageError
 
@@ -19,8 +19,6 @@ _REQUEST = re.compile(
 )
 _KINDS = {"pull": "github", "pulls": "gitea", "-/merge_requests": "gitlab"}
 _PAGE = 100
-_PAGES = 100
-"""Pages that are looked through: ten thousand comments."""
 
 
 class Comment(StrEnum):
@@ -101,13 +99,8 @@ class _Calls:
 
     def all(self) -> list[dict[str, Any]]:
         """Every comment, the oldest first."""
-        found: list[dict[str, Any]] = []
         order = "&sort=asc&order_by=created_at" if self._at.kind == "gitlab" else ""
-        for page in range(1, _PAGES + 1):
-            answer = call(self._at, "GET", f"{self._list}?per_page={_PAGE}&page={page}{order}", pause=self._pause)
-            found += answer.value
-            if not answer.more:
-                break
+        found = pages(self._at, f"{self._list}?per_page={_PAGE}{order}", pause=self._pause)
         return sorted(found, key=lambda each: int(each["id"]))
 
     def me(self) -> str | None:

@@ -5,10 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 from urllib.parse import quote, urlsplit
 
-from blueprint.deliver.calls import call
+from blueprint.deliver.calls import call, pages
 from blueprint.errors import EnvironmentLacks, UsageError
 
 #: Forge → environment variables that may hold its token, the first that is set counts.
@@ -17,7 +16,6 @@ TOKENS: Mapping[str, tuple[str, ...]] = {
     "gitlab": ("GITLAB_TOKEN",),
     "gitea": ("GITEA_TOKEN", "FORGEJO_TOKEN"),
 }
-_PAGES = 100
 _SCP = re.compile(r"(?:[^@/\s]+@)?(?P<host>[^:/\s]+):(?P<path>[^/].*)")
 
 
@@ -85,21 +83,10 @@ def propose(at: Forge, *, head: str, base: str, title: str, body: str) -> str:
         change = {"title": title, "body": body}
         owner = at.path.partition("/")[0]
         query = f"?state=open&head={quote(f'{owner}:{head}', safe='')}&base={quote(base, safe='')}"
-        every = _every(at, project + (query if at.kind == "github" else "?state=open&limit=50"))
+        every = pages(at, project + (query if at.kind == "github" else "?state=open&limit=50"))
         # Gitea has no filter by branch; GitHub's is checked again, for an old one ignores what it does not know.
         found = [each for each in every if (each["head"]["ref"], each["base"]["ref"]) == (head, base)]
         number, method, page = "number", "PATCH", "html_url"
     if found:
         return str(call(at, method, f"{project}/{found[0][number]}", change).value[page])
     return str(call(at, "POST", project, new).value[page])
-
-
-def _every(at: Forge, path: str) -> list[Any]:
-    """A list over all its pages."""
-    found: list[Any] = []
-    for page in range(1, _PAGES + 1):
-        answer = call(at, "GET", f"{path}&page={page}")
-        found += answer.value
-        if not answer.more:
-            break
-    return found

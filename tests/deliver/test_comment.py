@@ -159,6 +159,15 @@ def test_a_wrong_token_is_told_and_not_shown(kind):
 
 
 @pytest.mark.parametrize("kind", KINDS)
+def test_what_answers_is_no_forge(kind):
+    with forge_with_comments(kind) as (held, api):
+        held.answers.append((200, {}))
+        with pytest.raises(EnvironmentLacks, match="answers with no list"):
+            comment(request(kind, api), MARKER, body("x"))
+    assert held.texts() == []
+
+
+@pytest.mark.parametrize("kind", KINDS)
 def test_a_pull_request_that_is_not_there(kind):
     with forge_with_comments(kind) as (_, api), pytest.raises(EnvironmentLacks, match="answers 404") as caught:
         comment(Request(Forge(kind, api, "o/other", TOKEN), "7"), MARKER, body("x"))
