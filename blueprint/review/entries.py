@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from blueprint.finding import Ref, Source
 from blueprint.report.totals import counted
-from blueprint.review.model import Meaning, Review, Risk, Row, Statement, rows
+from blueprint.review.model import Meaning, Review, Risk, Row, Statement, of_any, rows
 
 _QUOTA = re.compile(r"(?P<what>nominal|borrowing limit|lending limit) of (?P<where>\S+ on \S+) (?P<values>.+ → .+)")
 _PLURAL = {"moves": "move", "gets": "get", "loses": "lose", "gains": "gain", "prunes": "prune", "reads": "read"}
@@ -40,6 +40,18 @@ def _meanings(meanings: tuple[Meaning, ...]) -> Iterator[Entry]:
         folded.setdefault((each.risk, each.words), []).append(each)
     for (risk, words), same in folded.items():
         yield Entry(risk, words, _clusters(tuple(dict.fromkeys(each.cluster for each in same))), told=same[0])
+
+
+def waves(review: Review) -> list[str]:
+    """What happens to the order of Argo CD, said once for all clusters in which it is the same."""
+    folded: dict[str, list[Meaning]] = {}
+    for each in review.waves:
+        folded.setdefault(of_any(each.words, each.cluster), []).append(each)
+    found = []
+    for words, same in folded.items():
+        where = _clusters(tuple(dict.fromkeys(each.cluster for each in same)))
+        found.append((words if len(same) > 1 else same[0].words) + (f"  [{where}]" if where else ""))
+    return found
 
 
 def _quotas(found: Iterable[Row]) -> list[Row]:

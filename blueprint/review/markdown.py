@@ -12,7 +12,7 @@ from itertools import groupby
 from blueprint.finding import Finding
 from blueprint.report.markdown import plain
 from blueprint.report.totals import counted
-from blueprint.review.entries import Entry, entries, findings, totals, verdict
+from blueprint.review.entries import Entry, entries, findings, totals, verdict, waves
 from blueprint.review.model import Causes, Review, Risk
 
 MARKER = "<!-- blueprint:review -->"
@@ -94,8 +94,9 @@ def _tail(review: Review) -> list[str]:
     lines = [""]
     if review.radius or review.waves:
         lines += [*(f"- {plain(words)}" for words in review.radius[:8])]
-        lines += [f"- {plain(each.words)}" for each in review.waves[:8]]
-        lines += [f"- and {len(review.waves) - 8} more plans of waves"] if len(review.waves) > 8 else []
+        plans = waves(review)
+        lines += [f"- {plain(words)}" for words in plans[:8]]
+        lines += [f"- and {len(plans) - 8} more plans of waves"] if len(plans) > 8 else []
     new = sorted(review.findings.new, key=lambda finding: not finding.fails)
     if new:
         lines += ["", f"<details><summary>new findings ({len(new)})</summary>", ""]

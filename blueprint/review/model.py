@@ -177,7 +177,7 @@ def rows(statements: Iterable[Statement]) -> list[Row]:
     """
     over_clusters: dict[tuple[object, ...], list[Statement]] = {}
     for each in statements:
-        key = (each.risk, each.rule, _of_any(each.words, each.cluster), _ref_of_any(each), each.path)
+        key = (each.risk, each.rule, of_any(each.words, each.cluster), _ref_of_any(each), each.path)
         over_clusters.setdefault(key, []).append(each)
     over_objects: dict[tuple[object, ...], list[list[Statement]]] = {}
     for same in over_clusters.values():
@@ -200,7 +200,7 @@ def rows(statements: Iterable[Statement]) -> list[Row]:
 _ANY = "{cluster}"
 
 
-def _of_any(text: str, cluster: str) -> str:
+def of_any(text: str, cluster: str) -> str:
     """A text with the cluster's own name left open."""
     if not cluster or cluster not in text:
         return text
@@ -208,7 +208,7 @@ def _of_any(text: str, cluster: str) -> str:
 
 
 def _ref_of_any(each: Statement) -> Ref:
-    return each.ref._replace(name=_of_any(each.ref.name, each.cluster))
+    return each.ref._replace(name=of_any(each.ref.name, each.cluster))
 
 
 def _ref(same: Sequence[Statement]) -> Ref:
@@ -217,7 +217,7 @@ def _ref(same: Sequence[Statement]) -> Ref:
 
 def _words(same: Sequence[Statement]) -> str:
     first = same[0]
-    return first.words if len({each.words for each in same}) == 1 else _of_any(first.words, first.cluster)
+    return first.words if len({each.words for each in same}) == 1 else of_any(first.words, first.cluster)
 
 
 CauseKey = tuple[object, ...]

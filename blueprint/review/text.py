@@ -5,7 +5,7 @@ from __future__ import annotations
 import textwrap
 
 from blueprint.report.text import printable
-from blueprint.review.entries import Entry, entries, findings, totals, verdict
+from blueprint.review.entries import Entry, entries, findings, totals, verdict, waves
 from blueprint.review.model import Review, Risk
 
 LINES = 40
@@ -57,9 +57,10 @@ def _block(entry: Entry, width: int, colour: bool, most: int | None) -> list[str
 
 def _tail(review: Review, width: int) -> list[str]:
     found = [("reaches", words) for words in review.radius[:4]]
-    found += [("waves", f"{each.words}{f'  [{each.cluster}]' if each.cluster else ''}") for each in review.waves[:3]]
-    if len(review.waves) > 3:
-        found.append(("waves", f"and {len(review.waves) - 3} more plans"))
+    plans = waves(review)
+    found += [("waves", words) for words in plans[:3]]
+    if len(plans) > 3:
+        found.append(("waves", f"and {len(plans) - 3} more plans"))
     found.append(("findings", findings(review)))
     for finding in [f for f in review.findings.new if f.fails][:3]:
         found.append(("", f"{finding.code} {finding.message.splitlines()[0]}  {finding.source or ''}"))

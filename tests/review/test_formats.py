@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from xml.etree import ElementTree
 
 import pytest
@@ -50,6 +51,15 @@ def test_objects_that_bear_their_clusters_name_are_one_row() -> None:
     assert "Application argocd/{cluster}-queues: reads rendered/{cluster}/other" in screen and "[×12]" in screen
     (alone,) = rows(found[:1])
     assert alone.refs[0].name == "prod-00-queues" and "rendered/prod-00/other" in alone.words
+
+
+def test_the_same_plan_of_waves_in_twelve_clusters_is_one_line() -> None:
+    names = [f"prod-{number:02}" for number in range(12)]
+    plans = tuple(Meaning(Risk.NONE, f"Application {n}-queues: 3 → 4 waves", n, f"{n}-queues", "wave") for n in names)
+    found = replace(review(*(statement(1, cluster=name) for name in names)), waves=plans)
+    (line,) = [line for line in text.text(found).splitlines() if line.startswith("waves")]
+    assert line.endswith("Application {cluster}-queues: 3 → 4 waves  [×12]")
+    assert markdown.markdown(found).count("4 waves") == 1
 
 
 def test_names_that_only_look_like_clusters_stay_apart() -> None:
