@@ -261,3 +261,12 @@ def test_pipelines_fit_their_schemas(pipeline, file, options):
     call = [sys.executable, "-m", "check_jsonschema", *options, str(pipelines()[pipeline] / file)]
     done = subprocess.run(call, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout
+
+
+@pytest.mark.parametrize("name", ["action.yml", "actions/check/action.yml", "actions/review/action.yml"])
+def test_actions_fit_their_schema(name):
+    pytest.importorskip("check_jsonschema", reason="check-jsonschema is not installed")
+    file = str(Path(__file__).parents[2] / name)
+    call = [sys.executable, "-m", "check_jsonschema", "--builtin-schema", "vendor.github-actions", file]
+    done = subprocess.run(call, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout
