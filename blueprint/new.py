@@ -35,14 +35,23 @@ def copy_pipeline(name: str, target: Path) -> list[str]:
 
     Raises UsageError for an unknown pipeline or a file that is there already.
     """
+    files = pipeline_files(name, target)
+    shutil.copytree(pipelines()[name], target, dirs_exist_ok=True)
+    return files
+
+
+def pipeline_files(name: str, target: Path) -> list[str]:
+    """The files of a pipeline, sorted, of which none may be in the target; nothing is written.
+
+    Raises UsageError as `copy_pipeline` does.
+    """
     known = pipelines()
     if name not in known:
         raise UsageError(f"no pipeline is called {name}", hint=f"pipelines: {', '.join(known)}")
     source = known[name]
     files = sorted(path.relative_to(source).as_posix() for path in source.rglob("*") if path.is_file())
-    if taken := [file for file in files if (target / file).exists()]:
+    if taken := [file for file in files if os.path.lexists(target / file)]:
         raise UsageError(f"{taken[0]} is there already", where=str(target), hint="move it away, or merge by hand")
-    shutil.copytree(source, target, dirs_exist_ok=True)
     return files
 
 

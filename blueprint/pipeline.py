@@ -110,6 +110,7 @@ def render_platform(
 
     from blueprint.render.platform import clashes
     from blueprint.spec.load import load
+    from blueprint.spec.nearest import nearest
 
     loaded = load(root)
     findings = [*loaded.findings, *templates.check(ours=False), *templates.unused()]
@@ -118,7 +119,9 @@ def render_platform(
     known = {document.model.metadata.name: document for document in loaded.platform.clusters}
     for cluster in clusters:
         if cluster not in known:
-            raise UsageError(f"no cluster is called {cluster!r}", hint=f"clusters here: {', '.join(sorted(known))}")
+            near = nearest(cluster, known)
+            hint = f"did you mean {near}?" if near else f"clusters here: {', '.join(sorted(known))}"
+            raise UsageError(f"no cluster is called {cluster!r}", hint=hint)
     chosen = [known[cluster] for cluster in sorted(set(clusters) or known)]
     large = specs.documents * len(chosen) > _MANY
     parts = each(lambda document: _part(loaded.platform, document, templates, pack), chosen, together=large)
@@ -309,6 +312,8 @@ def _apart(root: Path, out: Path) -> None:
         raise UsageError("the tree would lie among the specs", where=str(out), hint="give it a folder of its own")
     if top.startswith(place.rstrip(os.sep) + os.sep):
         raise UsageError("the tree would hold the platform itself", where=str(out), hint="give it a folder of its own")
+    if around := next((folder for folder in Path(place).parents if (folder / LOCK_NAME).is_file()), None):
+        raise UsageError(f"the tree would lie in another tree, {around}", where=str(out), hint="give it another folder")
     if ".git" in Path(place).parts:
         raise UsageError("the tree would lie in Git's own folder", where=str(out), hint="give it a folder of its own")
 

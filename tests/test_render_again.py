@@ -62,3 +62,52 @@ def test_the_help_lists_every_verb_and_group_in_the_order_of_their_use(tmp_path:
     shown = blueprint("--help", cwd=tmp_path).stdout.partition("Commands:\n")[2].partition("\n\n")[0]
     assert [line.split()[0] for line in shown.splitlines()] == list(VERBS)
     assert VERBS.index("images") < VERBS.index("sign") < VERBS.index("credential") < VERBS.index("version")
+
+
+def test_a_pipeline_that_there_is_not_begins_nothing(tmp_path: Path) -> None:
+    wrong = blueprint("new", "x", "--ci", "nothing", cwd=tmp_path)
+    assert wrong.returncode == 2 and "no pipeline is called nothing" in wrong.stderr
+    assert not (tmp_path / "x").exists()
+    (tmp_path / "y").mkdir()
+    (tmp_path / "y/.gitlab-ci.yml").symlink_to("nowhere")
+    taken = blueprint("new", "y", "--ci", "gitlab", cwd=tmp_path)
+    assert taken.returncode == 2 and ".gitlab-ci.yml is there already" in taken.stderr
+    assert [path.name for path in (tmp_path / "y").iterdir()] == [".gitlab-ci.yml"]
+
+
+def test_an_example_that_is_asked_for_is_not_silently_left_out(tmp_path: Path) -> None:
+    copy_example("minimal", tmp_path / "x")
+    asked = blueprint("new", "x", "--ci", "gitlab", "--example", "small", cwd=tmp_path)
+    assert asked.returncode == 2 and "is there already" in asked.stderr
+    assert not (tmp_path / "x/.gitlab-ci.yml").exists()
+    assert blueprint("new", "x", "--ci", "gitlab", cwd=tmp_path).returncode == 0
+
+
+def test_a_folder_that_looks_like_an_option_can_be_copied_from_the_advice(tmp_path: Path) -> None:
+    started = blueprint("new", "--", "-x", cwd=tmp_path)
+    advised = shlex.split(started.stdout.splitlines()[-1].removeprefix("next: blueprint "))
+    assert advised == ["render", "./-x"]
+    rendered = blueprint(*advised, cwd=tmp_path)
+    assert rendered.returncode == 0
+    checked = blueprint(*shlex.split(rendered.stdout.splitlines()[-1].removeprefix("next: blueprint ")), cwd=tmp_path)
+    assert checked.returncode == 0
+
+
+def test_a_slip_in_the_call_is_told_with_what_was_meant(tmp_path: Path) -> None:
+    platform = tmp_path / "platform"
+    copy_example("fleet", platform)
+    with pytest.raises(UsageError) as of_case:
+        render_platform(platform, tmp_path / "tree", clusters=["STAGING"])
+    assert of_case.value.hint == "did you mean staging?"
+    with pytest.raises(UsageError) as of_folder:
+        render_platform(platform / "clusters", tmp_path / "tree")
+    assert of_folder.value.hint == f"name the folder above, {platform}"
+
+
+def test_no_tree_is_put_into_a_tree(tmp_path: Path) -> None:
+    platform = tmp_path / "platform"
+    copy_example("minimal", platform)
+    render_platform(platform, platform / "rendered")
+    with pytest.raises(UsageError, match="in another tree"):
+        render_platform(platform, platform / "rendered/lab")
+    assert not (platform / "rendered/lab/blueprint.lock").exists()

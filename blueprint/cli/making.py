@@ -59,7 +59,7 @@ def render(
     else:
         write_text(result.report, result.totals, time.monotonic() - started, applications=result.applications)
         again = [
-            str(path),
+            _named(path),
             *(["--out", str(out)] if out else []),
             *(x for name in cluster or () for x in ("--cluster", name)),
         ]
@@ -71,18 +71,27 @@ def render(
 def new(
     path: Annotated[Path, typer.Argument(parser=path_of, help="The folder to start the platform in.")],
     example: Annotated[
-        str, typer.Option("--example", metavar="NAME", help="minimal, small, standard, mig, fleet or reference.")
-    ] = "minimal",
+        str | None,
+        typer.Option(
+            "--example",
+            metavar="NAME",
+            help="minimal, small, standard, mig, fleet or reference. [default: minimal]",
+            show_default=False,
+        ),
+    ] = None,
     pipeline: Annotated[
         str, typer.Option("--ci", metavar="NAME", help="Ready-made CI beside it: github, gitlab, argo or git (a hook).")
     ] = "",
     output: Format = Output.TEXT,
 ) -> None:
     """Start a platform: a small one that is green at once."""
-    from blueprint.new import FOLDERS, copy_example, copy_pipeline
+    from blueprint.new import FOLDERS, copy_example, copy_pipeline, pipeline_files
 
     text_or_json(output, "a new platform")
-    there = bool(pipeline) and any((path / folder).is_dir() for folder in FOLDERS)
+    if pipeline:
+        pipeline_files(pipeline, path)  # nothing is begun that cannot be ended
+    there = bool(pipeline) and example is None and any((path / folder).is_dir() for folder in FOLDERS)
+    example = example or "minimal"
     files = [] if there else copy_example(example, path)  # an own platform only gets the pipeline
     files += copy_pipeline(pipeline, path) if pipeline else []
     if output is Output.JSON:
@@ -90,7 +99,7 @@ def new(
         return
     for file in files:
         print(path / file)
-    print(f"\nnext: {program()} render {shlex.quote(str(path))}")
+    print(f"\nnext: {program()} render {shlex.quote(_named(path))}")
 
 
 @app.command()
@@ -123,6 +132,11 @@ def version(output: Format = Output.TEXT) -> None:
         print(f"blueprint {__version__} (Kubernetes {kubernetes})")
 
 
+def _named(path: Path) -> str:
+    """A path that no command takes for an option."""
+    return f"./{path}" if str(path).startswith("-") else str(path)
+
+
 def _next_step(again: list[str], tree: Path, changes: Changes, *, check: bool, failed: bool) -> str:
     """What the run did to the tree, and the command that comes next; `again` are the arguments of this very run."""
     from blueprint.report import table
@@ -134,4 +148,4 @@ def _next_step(again: list[str], tree: Path, changes: Changes, *, check: bool, f
     if not changes:
         return f"{tree} is up to date\n"
     counts = f"{len(changes.added)} added, {len(changes.changed)} changed, {len(changes.removed)} removed"
-    return f"{tree}: {counts}\nnext: {program()} check {shlex.quote(str(tree))}\n"
+    return f"{tree}: {counts}\nnext: {program()} check {shlex.quote(_named(tree))}\n"

@@ -11,7 +11,7 @@ import difflib
 import hashlib
 import re
 import stat
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -28,6 +28,7 @@ from blueprint.render.shape import faults
 
 SUFFIX = ".yaml.j2"
 _MAX_FILE = 256 * 1024
+_LIKE_TEMPLATES = (".yaml", ".yml", ".j2", ".jinja", ".jinja2")
 _LINE = re.compile(r"\bline (\d+)")
 # More levels than any object has (`emit` refuses 200). yaml_rs 0.1.6 bounds the depth of brackets, not that of indents.
 _MAX_DEPTH = 150
@@ -77,6 +78,7 @@ class Templates:
         self._identities = {name: dict(_IDENTITY.findall(file.text)) for name, file in self._files.items()}
         for folder in reversed(folders):
             self._files |= _read_folder(folder)
+        self._astray = [path for folder in folders for path in _astray(folder)]
         self._sources = {name + SUFFIX: (file.text, file.path) for name, file in self._files.items()}
         self._sandbox = Sandbox(self._sources, self._refuse)
         self._molds = Molds()
@@ -120,6 +122,10 @@ class Templates:
         """Templates of the user's that replace none of ours and that no other one includes: written in vain."""
         texts = [file.text for file in self._files.values()]
         findings = []
+        for path in self._astray:
+            message = f"nothing is made from it: a template is called <Kind>{SUFFIX}, in the folder itself"
+            fix = f"call it {path.name.partition('.')[0]}{SUFFIX}"
+            findings.append(Finding("TPL116", message, Source(str(path)), Severity.WARNING, fix=fix))
         for name in self.names():
             file = self._files[name]
             if name not in self._identities and not any(f"{name}{SUFFIX}" in text for text in texts):
@@ -189,10 +195,12 @@ class Templates:
             return  # parts of objects, such as a pod's template, have no kind of their own
         metadata = body.get("metadata")
         found = {**(metadata if isinstance(metadata, dict) else {}), "kind": body.get("kind")}
-        for key, said in ours.items():
-            asked = values.get(key) if said.startswith("{{") else said
+        for key, said in {**ours, "namespace": ours.get("namespace")}.items():
+            asked = values.get(key) if said and said.startswith("{{") else said
             if found.get(key) != asked:
-                message = f"the {key} is {found.get(key)!r}, and {asked!r} is asked for"
+                message = (
+                    f"the {key} is {found.get(key)!r}, and {'none' if asked is None else repr(asked)} is asked for"
+                )
                 fix = f"leave kind, name and namespace as in {kind}{SUFFIX} of blueprint"
                 raise TemplateProblem(_problem("TPL115", message, Source(self._files[kind].path), source, fix))
 
@@ -311,6 +319,16 @@ def _read_folder(folder: Path) -> Iterable[tuple[str, _File]]:
             yield name, _File(str(path), "", "it is a link that leads out of its folder")
         else:
             yield name, _read_file(path)
+
+
+def _astray(folder: Path) -> Iterator[Path]:
+    """What was probably meant for a template: other endings, and folders below."""
+    for path in sorted(folder.rglob("*")):
+        hidden = any(part.startswith(".") for part in path.relative_to(folder).parts)
+        below = path.parent != folder and path.name.endswith(SUFFIX)
+        other = path.suffix in _LIKE_TEMPLATES and not path.name.endswith(SUFFIX)
+        if (below or other) and not hidden and path.is_file():
+            yield path
 
 
 def _read_file(path: Path) -> _File:

@@ -71,7 +71,7 @@ def load(root: Path) -> Loaded:
         raise UsageError(
             f"no platform: none of {', '.join(f'{folder}/' for folder in FOLDERS)} is here",
             where=str(root),
-            hint="start one with `blueprint new`",
+            hint=f"name the folder above, {root.parent}" if root.name in FOLDERS else "start one with `blueprint new`",
         )
     collected = _Collected()
     for name, content in contents(root):

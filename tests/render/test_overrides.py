@@ -54,6 +54,35 @@ def test_a_template_of_another_name_is_told(tmp_path: Path, name: str, fix: str)
     assert fix in finding.fix
 
 
+@pytest.mark.parametrize("name", ["Thing.yaml", "Thing.j2", "below/Thing.yaml.j2", "Thing.yaml.jinja2"])
+def test_a_file_that_was_meant_for_a_template_is_told(tmp_path: Path, name: str) -> None:
+    templates = _templates(tmp_path, Other=OURS)
+    folder = Path(templates.override("Other")).parent
+    (folder / name).parent.mkdir(exist_ok=True)
+    (folder / name).write_text(OURS)
+    (folder / "README.md").write_text("notes")
+    (folder / ".hidden.yaml").write_text("x")
+    found = {
+        finding.source.file: finding
+        for finding in Templates([folder], shipped=tmp_path / "ours").unused()
+        if finding.source
+    }
+    assert set(found) - {str(folder / "Other.yaml.j2")} == {str(folder / name)}
+    assert found[str(folder / name)].fix == "call it Thing.yaml.j2"
+
+
+def test_a_namespace_is_not_given_where_none_is_asked_for(tmp_path: Path) -> None:
+    ours = OURS.replace("  namespace: {{ namespace }}\n", "")
+    assert ours != OURS
+    (tmp_path / "ours").mkdir()
+    (tmp_path / "own").mkdir()
+    (tmp_path / "ours/Thing.yaml.j2").write_text(ours)
+    (tmp_path / "own/Thing.yaml.j2").write_text(OURS.replace("{{ namespace }}", "kube-system"))
+    with pytest.raises(TemplateProblem) as caught:
+        Templates([tmp_path / "own"], shipped=tmp_path / "ours").render("Thing", name="a")
+    assert "the namespace is 'kube-system', and none is asked for" in caught.value.finding.message
+
+
 def test_what_another_template_includes_is_used(tmp_path: Path) -> None:
     own = {"Thing": OURS + "spec: {% include 'Bits.yaml.j2' %}\n", "Bits": "{x: 1}\n"}
     assert not _templates(tmp_path, **own).unused()
