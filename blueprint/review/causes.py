@@ -23,8 +23,8 @@ from blueprint.review.run import compare
 from blueprint.review.sides import Library, Side, compared
 from blueprint.spec.files import FOLDERS
 
-_MOST = 60
-"""Changes of specs that are taken back one by one; each takes a rendering and a review."""
+_MOST = 40_000
+"""Files that are rendered at most to find causes: each change of a spec takes a rendering and a review of all."""
 _LINES = 12
 """Lines that were changed one for one and are looked at one by one."""
 
@@ -64,12 +64,10 @@ def _tried(root: Path, specs: _Specs) -> dict[CauseKey, list[tuple[str, Source]]
     """What each change of a spec does by itself."""
     changes = [(file, change) for file in specs.changed() for change in specs.changes(file)]
     found: dict[CauseKey, list[tuple[str, Source]]] = {}
-    if len(changes) > _MOST:
-        return found
     library, pack = Library(), SchemaPack.shipped()
     with opened(root) as platform:
         head = platform.contents()
-        if head is None:
+        if head is None or len(changes) * len(head) > _MOST:
             return found
         for file, (each, *whole) in changes:
             for change in (each, *whole):

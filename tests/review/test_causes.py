@@ -192,3 +192,16 @@ def test_anybodys_files_are_pointed_at_by_the_line_of_the_field(tmp_path: Path) 
         (tmp_path / folder / "a.yaml").write_text(data)
     ((file, line, related, _),) = results(tmp_path / "base", tmp_path / "head")
     assert file == (tmp_path / "head/a.yaml").as_uri() and line == 7 and related == ""
+
+
+def test_of_a_large_platform_the_first_changed_line_of_the_document_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from blueprint.review import causes as module
+
+    monkeypatch.setattr(module, "_MOST", 100)
+    base, head = copied(tmp_path / "base"), copied(tmp_path / "head")
+    first = edited(head, "apps/chat/chat-70b.yaml", "context: 32768", "context: 16384")
+    edited(head, "apps/chat/chat-70b.yaml", "timeout: 10m", "timeout: 5m")
+    found = results(rendered(base), rendered(head))
+    assert found and {each[:2] for each in found if each[2]} == {("apps/chat/chat-70b.yaml", first)}
