@@ -28,7 +28,8 @@ class Window:
     """When evidence counts: not after `now`, and not longer ago than the ages allow."""
 
     now: datetime
-    reports: timedelta = timedelta(minutes=30)
+    reports: timedelta = timedelta(minutes=75)
+    """Kyverno scans every hour unless it is told otherwise (kyverno v1.19.1 cmd/reports-controller/main.go)."""
     backup: timedelta = timedelta(hours=24)
     store: timedelta = timedelta(hours=1)
 

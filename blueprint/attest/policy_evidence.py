@@ -210,8 +210,10 @@ def _evaluated(policy: Manifest, rows: Sequence[Row], world: World, window: Wind
     if not own:
         world.refuse("CRE101", f"{name} has no result in any report: it was never evaluated")
         return
+    # Every scan writes every row anew (kyverno v1.19.1 pkg/controllers/report/background): one that is old was left
+    # behind, and what it says may be long untrue.
     seen = [row.seen for row in own if row.seen is not None]
-    _fresh(name, max(seen) if len(seen) == len(own) else None, _changed(found), world, window)
+    _fresh(name, min(seen) if len(seen) == len(own) else None, _changed(found), world, window)
 
 
 def _fresh(name: str, seen: datetime | None, changed: datetime | None, world: World, window: Window) -> None:
@@ -220,9 +222,9 @@ def _fresh(name: str, seen: datetime | None, changed: datetime | None, world: Wo
     elif seen > window.now + AHEAD:
         world.refuse("CRE108", f"{name} was evaluated in the future ({written(seen)})")
     elif window.now - seen > window.reports:
-        world.refuse("CRE102", f"{name} was last evaluated at {written(seen)}, more than {window.reports} ago")
+        world.refuse("CRE102", f"{name} has a result of {written(seen)}, more than {window.reports} ago")
     elif changed is not None and seen < changed - timedelta(seconds=1):
-        world.refuse("CRE102", f"{name} was changed at {written(changed)}, after its newest result")
+        world.refuse("CRE102", f"{name} was changed at {written(changed)}, after a result that is still told")
 
 
 def _changed(policy: Manifest) -> datetime | None:

@@ -106,6 +106,12 @@ BROKEN: dict[str, tuple[Change, str]] = {
         _set("validating", "metadata", "managedFields", [{"manager": "argocd", "time": ago(minutes=1)}]),
         "CRE102",
     ),
+    "one result of yesterday among new ones": (
+        lambda deployment: deployment.objects["report"]["results"].append(
+            deployment.objects["report"]["results"][0] | {"rule": "left behind", "timestamp": seconds(hours=24)}
+        ),
+        "CRE102",
+    ),
     "an audit of Gatekeeper of yesterday": (_set("constraint", "status", "auditTimestamp", ago(hours=24)), "CRE102"),
     "a pod that fails": (_set("report", "results", 0, "result", "fail"), "CRE103"),
     "a policy that cannot be evaluated": (_set("report", "results", 0, "result", "error"), "CRE103"),
