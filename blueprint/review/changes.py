@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 from blueprint.check import Validator
@@ -15,6 +16,7 @@ from blueprint.review.arrivals import opened_by
 from blueprint.review.diff import MISSING, Difference, Edit, Item, diff
 from blueprint.review.form import form, lists
 from blueprint.review.model import Pair, Risk, Statement
+from blueprint.review.pairs import called
 from blueprint.review.risks import (
     field,
     item,
@@ -110,7 +112,17 @@ class Judge:
             words = f"renamed from {old.name}: deleted and made anew"
         if row and risk is Risk.DESTRUCTIVE:
             words += f"; {lost.told(Pair(pair.cluster, pair.old, None), row['say'], risk, self.around)[0]}"
-        return [stated(pair, risk, "renamed", words.replace("; removed: ", "; "))]
+        return [stated(pair, risk, "renamed", words.replace("; removed: ", "; ")), *self._besides(pair)]
+
+    def _besides(self, pair: Pair) -> Iterator[Statement]:
+        """What changes together with the name: a new name must not hide it."""
+        assert pair.old is not None and pair.new is not None  # noqa: S101 - a renamed object has both
+        if pair.old.ref.group != pair.new.ref.group:
+            return
+        for edit in self.difference(replace(pair, old=called(pair.old, pair.new))).edits:
+            for statement in self._edit(pair, pair.ref.kind_name, edit):
+                if statement.risk is not Risk.NONE:
+                    yield statement
 
     def _changed(self, pair: Pair) -> Iterator[Statement]:
         assert pair.old is not None and pair.new is not None  # noqa: S101 - asked of changed objects alone

@@ -117,6 +117,11 @@ def _alike(gone: Pair, come: Pair, pack: SchemaPack) -> bool:
     return not found.edits if small else len(found.edits) <= _ALIKE
 
 
+def called(old: Manifest, new: Manifest) -> Manifest:
+    """The old object under the new name and in the new namespace: what differs then was changed together with them."""
+    return replace(old, body=_called(old.body, old.ref, new.ref))
+
+
 def _called(value: Json, old: Ref, new: Ref) -> Json:
     """The value with the new name, and namespace, in place of the old one."""
     if isinstance(value, dict):
