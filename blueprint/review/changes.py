@@ -143,11 +143,12 @@ class Judge:
     def _edit(self, pair: Pair, kind: str, edit: Edit) -> Iterator[Statement]:
         first = self._judged(pair, kind, edit)
         yield first
-        seen = {first.rule}
+        said = {first.rule: first.risk.rank}
         for leaf in leaves(edit):
             statement = self._judged(pair, kind, leaf)
-            if statement.risk.rank > first.risk.rank and statement.rule not in seen:
-                seen.add(statement.rule)
+            rank = statement.risk.rank
+            if rank > first.risk.rank and rank > said.get(statement.rule, -1):
+                said[statement.rule] = rank
                 yield statement
 
     def _judged(self, pair: Pair, kind: str, edit: Edit) -> Statement:
