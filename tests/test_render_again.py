@@ -48,6 +48,17 @@ def test_one_cluster_of_an_unchanged_tree_is_not_rendered_again(tmp_path: Path) 
     assert not render_platform(platform, tree).current
 
 
+def test_a_second_run_does_not_take_its_own_silence_for_approval(tmp_path: Path) -> None:
+    copy_example("minimal", tmp_path / "platform")
+    pool = tmp_path / "platform/clusters/lab.yaml"
+    pool.write_text(pool.read_text().replace("NVIDIA-", "NVIDIAA-"))
+    first = blueprint("render", "platform", cwd=tmp_path)
+    assert "1 finding (1 warning)" in first.stdout
+    again = blueprint("render", "platform", cwd=tmp_path)
+    assert "no findings" not in again.stdout
+    assert "not judged again" in again.stdout or "1 finding (1 warning)" in again.stdout
+
+
 def test_a_tree_that_was_touched_is_rendered_again_for_one_cluster(tmp_path: Path) -> None:
     platform, tree = tmp_path / "platform", tmp_path / "tree"
     copy_example("fleet", platform)

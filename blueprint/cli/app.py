@@ -62,14 +62,24 @@ def text_or_json(output: Output, what: str) -> None:
         raise UsageError(f"{what} cannot be written as {output}", hint="use -o text or -o json")
 
 
-def write_text(report: Report, totals: Totals, seconds: float, *, applications: tuple[Application, ...] = ()) -> None:
+def write_text(
+    report: Report,
+    totals: Totals,
+    seconds: float,
+    *,
+    applications: tuple[Application, ...] = (),
+    judged: bool = True,
+) -> None:
     """Write findings and what was rendered for a person, as wide as the terminal."""
     from blueprint.report import table, text
 
     width = shutil.get_terminal_size((100, 24)).columns
     found = text.text(report, width=width, colour=text.wants_colour(sys.stdout, os.environ))
     listed = table.rendered(applications)
-    print("\n".join(part for part in (found, listed, text.closing(report, totals, seconds)) if part), end="")
+    print(
+        "\n".join(part for part in (found, listed, text.closing(report, totals, seconds, judged=judged)) if part),
+        end="",
+    )
 
 
 def write_json(

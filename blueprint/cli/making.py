@@ -57,7 +57,8 @@ def render(
     elif output is not Output.TEXT:
         write_as(output, result.report, result.totals)
     else:
-        write_text(result.report, result.totals, time.monotonic() - started, applications=result.applications)
+        spent = time.monotonic() - started
+        write_text(result.report, result.totals, spent, applications=result.applications, judged=not result.current)
         again = [
             _named(path),
             *(["--out", str(out)] if out else []),

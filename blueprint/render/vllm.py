@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache
 
 from blueprint.catalog import vllm
 from blueprint.catalog.facts import model, models
@@ -80,11 +81,17 @@ def _strange_arguments(served: Served) -> Iterator[Finding]:
 def _strange_model(served: Served) -> Iterator[Finding]:
     """SRV106: a model of unknown shape. That is no mistake, but nobody should take the silence for a yes."""
     if model(served.spec.model) is None:
-        near = nearest(served.spec.model, (known.id for known in models()), cutoff=0.85)
+        near = _known_model_like(served.spec.model)
         did = f"; did you mean {near}?" if near else ""
         message = f"the model {served.spec.model} is not known: whether it fits its GPUs is not judged{did}"
         at, fix = served.document.locate("spec.model"), f"write {near}" if near else ""
         yield Finding("SRV106", message, at, Severity.NOTE, Confidence.STYLE, path="spec.model", fix=fix)
+
+
+@cache
+def _known_model_like(name: str) -> str | None:
+    """The known model of the most similar name; hundreds of services may serve the same one."""
+    return nearest(name, (known.id for known in models()), cutoff=0.85)
 
 
 def model_path(served: Served) -> str:
