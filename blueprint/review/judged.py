@@ -23,7 +23,7 @@ def judged(sides: Sides, pack: SchemaPack, config: Config | None = None) -> Judg
     if not sides.changed and sides.base.built is None and sides.head.built is None:
         return Judged()
     setup = config or Config()
-    whole = all(_objects(side) <= LARGE for side in (sides.base, sides.head))
+    whole = not any(_large(side) for side in (sides.base, sides.head))
     old, new = (_checked(side, sides, pack, setup, whole=whole) for side in (sides.base, sides.head))
     before, after = (dict(zip(fingerprints(found), found, strict=True)) for found in (old, new))
     return Judged(
@@ -40,14 +40,23 @@ def configuration(sides: Sides) -> Config:
     return load(place) if place.is_file() else Config()
 
 
-def _objects(side: Side) -> int:
-    return len(side.built.manifests) if side.built is not None else sum(side.count(path) for path in side.files)
+def _large(side: Side) -> bool:
+    """Whether a side has more objects than are judged whole; counted no further than that."""
+    if side.built is not None:
+        return len(side.built.manifests) > LARGE
+    counted = 0
+    for path in side.files:
+        counted += side.count(path)
+        if counted > LARGE:
+            return True
+    return False
 
 
 def _checked(side: Side, sides: Sides, pack: SchemaPack, config: Config, *, whole: bool) -> Sequence[Finding]:
     reading: Reading = side.whole if whole else side.of(p for p in sides.changed if p in side.files)
     rules = tree_rules(closed=config.closed_kinds, versions=config.versions) if whole else ()
     outcome = validate([*reading.manifests, *reading.aside], pack, tree_rules=rules)
-    texts = {path: data.decode("utf-8", "replace") for path, data in side.files.items() if path in set(sides.changed)}
+    named = {finding.source.file for finding in outcome.findings if finding.source} & side.files.keys()
+    texts = {path: side.files[path].decode("utf-8", "replace") for path in named}
     found = Report.of([*reading.findings, *located(outcome.findings, texts, Path("/nonexistent"))]).findings
     return [finding for finding in found if finding.severity is not Severity.NOTE and not config.ignores(finding)]
