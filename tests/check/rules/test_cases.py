@@ -55,13 +55,17 @@ def test_examples_of_the_page(code: str) -> None:
     assert code not in {finding.code for finding in said(code, rule.good)}
 
 
+def errors(code: str, text: str) -> set[str]:
+    """The errors of an example."""
+    return {finding.code for finding in said(code, text) if finding.severity is Severity.ERROR}
+
+
 @pytest.mark.parametrize("code", [code for code, rule in SHOWN.items() if rule.near])
 def test_near_miss_of_the_page(code: str) -> None:
     rule: Rule = SHOWN[code]
     assert rule.near not in (rule.bad, rule.good)
-    found = said(code, rule.near)
-    assert code not in {finding.code for finding in found}
-    assert not [finding for finding in found if finding.severity is Severity.ERROR], "it is to be right"
+    assert code not in {finding.code for finding in said(code, rule.near)}
+    assert errors(code, rule.near) <= errors(code, rule.good), "it is to be right"
 
 
 def test_rules_across_objects_have_examples_and_sources() -> None:
@@ -79,9 +83,8 @@ _WITHOUT = frozenset({"REF103", "WAV103", "WAV105", "WAV108", "WAV109", "POL101"
 """Codes that rendering says, too, whose pages came before examples did, and one that needs a target version."""
 
 _FAR = """
-ANA207 ANA214 ANA220 ANA223 ARG114 ARG203 ARG213 ARG216 BAK103 DRF103 DRF104 DRF105 DRF107 KQ124 KQ307 KQ407
-KQ801 KQ902 KQ903 KQ905 MON108 MON112 NAT121 POL202 POL203 POL304 POL405 POL407 REF107 SCL213 SRV204 SRV205
-SRV213 SRV214 SRV217 SRV220 SRV222 SRV232 SRV234 SRV235 SRV238 SRV240 SRV244 SRV245 TEN101 TEN102 TEN108
-TEN109 TEN110 TRF109 TRF202 TRF203 TRF205 TRF208 UPG101 UPG102 UPG103
+ANA207 ANA214 ANA220 ANA223 ARG114 ARG203 BAK103 DRF103 KQ124 KQ307 KQ801 KQ902 KQ903 KQ905 MON108 MON112
+POL202 POL203 POL304 POL405 POL407 SCL213 SRV204 SRV205 SRV213 SRV214 SRV217 SRV220 SRV222 SRV232 SRV234
+SRV235 SRV238 SRV240 TRF109 TRF202 TRF203 TRF205 TRF208 UPG101 UPG103
 """
 """Codes whose page shows no near miss: it is in the cases, in several files, or far from the example."""
