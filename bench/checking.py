@@ -26,7 +26,7 @@ ROOT = Path(__file__).resolve().parent.parent
 TOOLS = Path(os.environ.get("BLUEPRINT_TOOLS") or ROOT / ".tools") / "bin"
 #: One platform of about 6,000 objects; larger trees hold it several times, each time as other clusters.
 SHAPE = Shape(3, 48)
-BUDGET = {6_000: 5.0}
+BUDGET = {6_000: 4.0}
 
 
 def tree(scratch: Path, documents: int) -> tuple[Path, int]:

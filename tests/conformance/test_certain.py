@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import argparse
+import copy
 import json
 import subprocess
 from functools import cache
@@ -32,7 +33,8 @@ from tests.conformance.kueue.oracle import Answer as Decided
 from tests.conformance.kueue.oracle import Oracle
 from tests.conformance.test_kueue_verdicts import ask, body_of
 
-JUDGES = {"apiserver", "text", "kueue", "scheduler", "gator", "flags", "warning", "source", "lacks", "test", "itself"}
+RUN = ("apiserver", "text", "kueue", "scheduler", "gator", "rollouts", "flags", "warning")
+JUDGES = {*RUN, "source", "lacks", "test", "itself"}
 
 
 @cache
@@ -63,7 +65,19 @@ def test_no_finding_is_surer_than_its_rule() -> None:
             assert sure[finding.confidence] <= sure[Confidence(rules()[finding.code].confidence)], (name, finding)
 
 
-@ids([case for judge in ("apiserver", "text", "kueue", "scheduler", "gator", "flags") for case in cases(judge)])
+def test_the_pages_count_what_is_only_read() -> None:
+    number = {judge: len(cases(judge)) for judge in JUDGES}
+    read = number["source"] + number["lacks"]
+    replayed = sum(number[judge] for judge in RUN) + number["test"]
+    for page in ("docs/check.md", "docs/agreement.md"):
+        text = " ".join((ROOT / page).read_text("utf-8").split())
+        assert f"{len(certain())} rules are certain" in text
+        assert f"{replayed} are replayed" in text
+        assert f"{number['itself']} are refusals of this product itself" in text
+        assert f"{read} rest on the words of a named file" in text
+
+
+@ids([case for judge in RUN if judge != "warning" for case in cases(judge)])
 def test_check_says_it_of_the_bad_example_only(case: Case) -> None:
     def said(text: str) -> set[str]:
         found = reading(text)
@@ -123,8 +137,8 @@ def decided(oracle: Oracle, made: World) -> list[Decided]:
     oracle.create(made.workloads)
     names = [body["metadata"]["name"] for body in made.workloads]
     answers = oracle.settle(names, quiet=1.0, patience=4.0)
-    for node in made.nodes:
-        client.delete(Target.of(node))
+    for body in (*made.nodes, *(each for each in made.objects if each["kind"] == "LimitRange")):
+        client.delete(Target.of(body))
     return list(answers.values())
 
 
@@ -147,6 +161,44 @@ def test_pods_beside_whole_slices_get_no_place(oracle: Oracle) -> None:
         (spread,) = answer.spreads.values()
         places[name] = sum(pods for _, pods in spread or ())
     assert places == {"bad": 4, "good": 4}  # of five pods, and of four
+
+
+def test_a_strict_queue_stands_still_behind_it(oracle: Oracle) -> None:
+    """KQ801: the job is never admitted, and one that comes later and asks for little is not, either."""
+    later = {}
+    for name, text in zip(("bad", "good"), examples("KQ801"), strict=True):
+        found = reading(text)
+        made = world([*found.manifests, *found.aside], f"kq801-{name}")
+        assert not any(answer.admitted for answer in decided(oracle, made))
+        small = copy.deepcopy(made.workloads[0])
+        small["metadata"]["name"] = f"small-{name}"
+        small["spec"]["podSets"][0]["count"] = 1
+        oracle.create([small])
+        later[name] = oracle.settle([f"small-{name}"], quiet=1.0, patience=4.0)[f"small-{name}"].admitted
+    assert later == {"bad": False, "good": True}
+
+
+def test_a_workload_has_eight_pod_sets_at_most(oracle: Oracle) -> None:
+    answers = {}
+    for name, text in zip(("bad", "good"), examples("KQ110"), strict=True):
+        found = reading(text)
+        (workload,) = world([*found.manifests, *found.aside], f"kq110-{name}").workloads
+        oracle.plane.namespace(workload["metadata"]["namespace"])
+        answers[name] = oracle.client.create(workload, dry_run=True).ok
+    assert answers == {"bad": False, "good": True}
+
+
+# Argo Rollouts
+
+
+@ids(cases("rollouts"))
+def test_argo_rollouts_refuses_it(case: Case) -> None:
+    asked = program("rollouts-verdicts")
+    lines = [json.dumps([manifest.body for manifest in reading(text).manifests]) for text in (case.bad, case.good)]
+    done = subprocess.run([asked], input="\n".join(lines), capture_output=True, text=True, check=True, timeout=60)
+    bad, good = (json.loads(line) for line in done.stdout.splitlines())
+    assert bad
+    assert not good, good
 
 
 # Gatekeeper and vLLM
