@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any, Final
@@ -55,7 +54,7 @@ def findings(error: ValidationError, model: type[Model], text: Text) -> Iterator
         text: the document; fields that it calls tainted are passed over.
     """
     said = set[tuple[Segment, ...]]()
-    alike = Counter[tuple[object, ...]]()
+    alike: dict[tuple[object, ...], list[Segment]] = {}
     found: list[tuple[tuple[object, ...], Finding]] = []
     details = error.errors(include_url=False)
     # A union reports once for each alternative: what our own readers say of units helps more than a type's name.
@@ -69,14 +68,20 @@ def findings(error: ValidationError, model: type[Model], text: Text) -> Iterator
             continue
         said.add(path)
         # Of a plain list that is wrong all along, like `[5, 20]` for `[5%, 20%]`, the first entry is enough.
-        entry: tuple[object, ...] = (path[:-1], detail["type"]) if path and isinstance(path[-1], int) else path
-        if not alike[entry]:
+        together = detail["type"] == "missing" or (path and isinstance(path[-1], int))
+        entry: tuple[object, ...] = (path[:-1], detail["type"]) if together else path
+        if entry not in alike:
             found.append((entry, _finding(detail, path, model, text)))
-        alike[entry] += 1
+        alike.setdefault(entry, []).append(path[-1] if path else "")
     for entry, finding in found:
-        more = alike[entry] - 1
-        what = f" (and {more} more {'entry' if more == 1 else 'entries'})" if more else ""
-        yield replace(finding, message=finding.message + what)
+        others = alike[entry][1:]
+        if others and finding.code == MISSING:
+            yield replace(finding, message=f"{finding.message}, and so are {', '.join(map(str, others))}")
+        elif others:
+            more = f"{len(others)} more {'entry' if len(others) == 1 else 'entries'}"
+            yield replace(finding, message=f"{finding.message} (and {more})")
+        else:
+            yield finding
 
 
 def mistakes(error: ValidationError, text: Text) -> frozenset[tuple[Segment, ...]]:

@@ -147,6 +147,7 @@ class _Collected:
         metadata = text.data.get("metadata") if isinstance(text.data, dict) else None
         name = metadata.get("name") if isinstance(metadata, dict) else None
         if not isinstance(text.data, dict) or not isinstance(name, str):
+            self.misnamed.add(kind)
             return False
         locate = Locator(text.file, text.place)
         key, here = (kind, name), locate("metadata.name")
@@ -214,6 +215,7 @@ def _kind(text: Text) -> tuple[type[Model] | None, Finding | None]:
         return None, _wrong_kind(locate, kind)
     if version is None and kind in KINDS:
         message, fix = "apiVersion is missing", f"add apiVersion: {API_VERSION}"
+        data["apiVersion"] = API_VERSION
         return KINDS[str(kind)], Finding("SPC122", message, locate(""), path="apiVersion", fix=fix)
     if isinstance(version, str) and nearest(version.partition("/")[0], [API_VERSION.partition("/")[0]]):
         message, fix = f"there is no apiVersion {shown(version)}", f"write {API_VERSION}"

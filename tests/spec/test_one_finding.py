@@ -59,6 +59,10 @@ SLIPS = [
     (SERVICE, "vllm: 0.33.0", "vllm: 0.33", "SPC136", 11, "write three numbers, such as"),
     (SERVICE, "memory: 200Gi", "memory: 200gb", "SPC136", 13, "write 200Gi"),
     (JOB, "spec:\n", "<<<<<<< HEAD\nspec:\n", "SPC103", 5, "a Git merge conflict"),
+    (CLUSTER, "metadata:\n  name: prod-a", "metadata: {}", "SPC132", 3, "name is missing in metadata"),
+    (CLUSTER, "metadata:\n  name: prod-a", "metadata: prod-a", "SPC133", 3, "a mapping is expected"),
+    (CLUSTER, "apiVersion: platform.blueprint/v1alpha1", "apiVersion:", "SPC122", 1, "apiVersion is missing"),
+    (TEAM, "{cluster: prod-a, pool: a100-serve, gpus: 56, lend: 0}", "{}", "SPC132", 13, "and so are "),
     (CLUSTER, "nodes: 2\n      cpu: 120", "nodes: 1\n      cpu: 120", "SPC210", 39, "; "),
 ]  # fmt: skip
 
