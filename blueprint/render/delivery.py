@@ -141,7 +141,9 @@ def _project(site: Site, placed: list[Placed], pack: SchemaPack) -> Manifest:
         description=f"Everything that blueprint renders for {site.name}.",
         repository=spec.repository.url,
         integrity=_integrity(site),
-        destinations=[{"server": server, "namespace": namespace} for namespace in sorted(namespaces)],
+        # The empty one is that of the Applications themselves, which name none: without it Argo CD refuses them all
+        # (argo-cd v3.6.1 app_project_types.go isDestinationMatched). It lets no object in: each has its own namespace.
+        destinations=[{"server": server, "namespace": namespace} for namespace in ("", *sorted(namespaces))],
         cluster_kinds=[{"group": group, "kind": kind} for group, kind in sorted(cluster_wide)],
         namespaced_kinds=[{"group": group, "kind": kind} for group, kind in sorted(namespaced)],
     )

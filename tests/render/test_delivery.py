@@ -28,7 +28,8 @@ def test_the_project_allows_exactly_what_is_rendered(tmp_path: Path) -> None:
         key = (manifest.ref.group, manifest.ref.kind)
         assert key in (namespaced if kind.namespaced else cluster_wide)
     assert len(cluster_wide) + len(namespaced) == len({(m.ref.group, m.ref.kind) for m in held})
-    assert {row["namespace"] for row in project["destinations"]} == {m.ref.namespace for m in held if m.ref.namespace}
+    spaces = {m.ref.namespace for m in held if m.ref.namespace}
+    assert {row["namespace"] for row in project["destinations"]} == spaces | {""}
     assert ("", "Secret") not in namespaced
 
 
@@ -38,6 +39,12 @@ def test_applications_point_at_their_folder_and_come_in_waves(tmp_path: Path) ->
     folders = {file.path.split("/")[1] for file in rendered.cluster.files}
     for name, body in applications.items():
         assert body["spec"]["source"]["path"].startswith("rendered/here/")
+        assert "directory" not in body["spec"]["source"], (
+            "the controller takes its zero value out, the root puts it back"
+        )
+        [project] = [p for n, p in rendered.all("AppProject").items() if n == body["spec"]["project"]]
+        own = body["spec"]["destination"].get("namespace", "")
+        assert own in [row["namespace"] for row in project["spec"]["destinations"]], "Argo CD refuses it otherwise"
         assert body["spec"]["source"]["path"].split("/")[2] in folders
         assert "ServerSideApply=true" in body["spec"]["syncPolicy"]["syncOptions"], name
 
