@@ -34,7 +34,8 @@ def said(application: Body) -> str:
         for row in (operation.get("syncResult") or {}).get("resources") or ()
         if row.get("status") == "SyncFailed"
     ]
-    return "; ".join([*parts, *failing])[:900]
+    apart = [f"{r['kind']}/{r['name']}" for r in status.get("resources") or () if r.get("status", "Synced") != "Synced"]
+    return "; ".join([*parts, *failing, *([f"apart: {', '.join(apart)}"] if apart else [])])[:900]
 
 
 def synced(application: Body) -> bool:
@@ -68,7 +69,9 @@ class Argo:
                 _target(name), lambda b: bool(b) and holds(b), seconds or self.seconds, what
             )
         except NotAnswered:
-            raise WrongAnswerError(f"waited for {what}; {name} says: {said(self.get(name))}") from None
+            answer = self.stage.client.get(_target(name))
+            last = self.stage.saw(answer.body) if answer.ok else {}
+            raise WrongAnswerError(f"waited for {what}; {name} says: {said(last)}") from None
         return self.stage.saw(found)
 
     def refresh(self, name: str, *, hard: bool = False) -> Body:
