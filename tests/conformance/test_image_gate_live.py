@@ -15,17 +15,21 @@ from typing import Any
 
 import pytest
 
+from blueprint.attest.evidence import World
+from blueprint.attest.policy_evidence import in_force
 from blueprint.conform.client import Answer, Client, Target
 from blueprint.conform.component import Component
 from blueprint.conform.components.gatekeeper import GATEKEEPER
 from blueprint.conform.components.kyverno import KYVERNO
 from blueprint.conform.local import LocalCluster
+from blueprint.finding import Source
+from blueprint.objects import Manifest
 from blueprint.runtime.gate import Gate
 from blueprint.runtime.service import Service
 from tests.attest.conftest import office  # noqa: F401 - a fixture
 from tests.conformance.conftest import program
 from tests.conformance.test_image_gate import TENANT, Gallery, Premises, pod_of, premises, rendered_of  # noqa: F401
-from tests.render.worlds import World
+from tests.render.worlds import World as Platform
 from tests.runtime.conftest import Keys, keys  # noqa: F401 - a fixture
 from tests.runtime.test_gate import Caller, request
 
@@ -40,7 +44,7 @@ class Hall:
 
     cluster: LocalCluster
     gallery: Gallery
-    world: World
+    world: Platform
 
     @property
     def client(self) -> Client:
@@ -157,6 +161,12 @@ def test_gatekeeper_asks_our_service(premises: Premises, keys: Keys) -> None:  #
         _held(hall)
         with pytest.raises(OSError):
             Caller(asked.port, keys).post(request(hall.gallery.good))
+        # What Gatekeeper keeps of both is what was rendered, as a credential holds it to.
+        kept = [hall.client.get(Target.of(body)).body for body in (template, constraint)]
+        seen = World.of([Manifest(body, Source("cluster")) for body in kept])
+        for body in (template, constraint):
+            in_force(Manifest(body, Source("tree")), seen)
+        assert [refused.message for refused in seen.refusals] == []
         # Down means refused, for an image that nobody has asked about yet; and the system goes on.
         asked.__exit__(None, None, None)
         down = hall.pod(hall.gallery.fresh)
