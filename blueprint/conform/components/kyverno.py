@@ -1,4 +1,4 @@
-"""Kyverno's admission controller as live admission; it makes its certificates and webhooks by itself."""
+"""Kyverno as live admission, and what writes its reports; it makes its certificates and webhooks by itself."""
 
 from __future__ import annotations
 
@@ -28,6 +28,20 @@ def _objects(ground: Ground) -> None:
         ground.create({"apiVersion": "v1", "kind": "ConfigMap", "metadata": meta, "data": content})
 
 
+def _environment(controller: str) -> dict[str, str]:
+    return {
+        "KYVERNO_NAMESPACE": _SPACE,
+        "KYVERNO_SERVICEACCOUNT_NAME": f"kyverno-{controller}-controller",
+        "KYVERNO_ROLE_NAME": f"kyverno:{controller}-controller",
+        "KYVERNO_DEPLOYMENT": "none",
+        "KYVERNO_POD_NAME": "none",
+        "POD_NAME": "none",
+        "KYVERNO_SVC": "kyverno-svc",
+        "INIT_CONFIG": "kyverno",
+        "METRICS_CONFIG": "kyverno-metrics",
+    }
+
+
 KYVERNO = Component(
     name="kyverno",
     program="kyverno-admission",
@@ -43,17 +57,7 @@ KYVERNO = Component(
         ),
     ),
     prepare=_objects,
-    environment=lambda _: {
-        "KYVERNO_NAMESPACE": _SPACE,
-        "KYVERNO_SERVICEACCOUNT_NAME": "kyverno-admission-controller",
-        "KYVERNO_ROLE_NAME": "kyverno:admission-controller",
-        "KYVERNO_DEPLOYMENT": "none",
-        "KYVERNO_POD_NAME": "none",
-        "POD_NAME": "none",
-        "KYVERNO_SVC": "kyverno-svc",
-        "INIT_CONFIG": "kyverno",
-        "METRICS_CONFIG": "kyverno-metrics",
-    },
+    environment=lambda _: _environment("admission"),
     ready=lambda g: f"https://127.0.0.1:{g.ports['serve']}/health/readiness",
     arguments=lambda g: [
         f"--kubeconfig={g.kubeconfig}",
@@ -67,6 +71,23 @@ KYVERNO = Component(
         "--disableMetrics",
         f"--metricsPort={g.ports['metrics']}",
         "--controllerRuntimeMetricsAddress=0",
+        "--enableTuf=false",
+    ],
+)
+
+#: It scans every half minute instead of every hour; what it writes are PolicyReports.
+REPORTS = Component(
+    name="kyverno-reports",
+    program="kyverno-reports",
+    user="system:serviceaccount:kyverno:kyverno-reports-controller",
+    ports=("metrics",),
+    after=("kyverno",),
+    environment=lambda _: _environment("reports"),
+    arguments=lambda g: [
+        f"--kubeconfig={g.kubeconfig}",
+        "--backgroundScanInterval=30s",
+        "--disableMetrics",
+        f"--metricsPort={g.ports['metrics']}",
         "--enableTuf=false",
     ],
 )
