@@ -107,7 +107,9 @@ def meanings(sides: Sides, pairs: Sequence[Pair], where: Places) -> list[Meaning
 def places_differ(pair: Pair) -> bool:
     """Whether what means nothing for the object itself may decide where pods stand: labels, and what nodes offer."""
     kinds = ("Node", "Namespace")
-    return pair.ref.kind_name in kinds and bool(pair.old and pair.new) and pair.old.body != pair.new.body
+    if pair.ref.kind_name not in kinds or pair.old is None or pair.new is None:
+        return False
+    return pair.old.body != pair.new.body
 
 
 def _words(pairs: Sequence[Pair]) -> tuple[bytes, ...]:

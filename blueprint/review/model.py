@@ -182,8 +182,8 @@ def rows(statements: Iterable[Statement]) -> list[Row]:
     over_objects: dict[tuple[object, ...], list[list[Statement]]] = {}
     for same in over_clusters.values():
         first, clusters = same[0], tuple(each.cluster for each in same)
-        key = (first.risk, first.rule, _words(same), first.ref.group, first.ref.kind, clusters)
-        over_objects.setdefault(key, []).append(same)
+        kind = (first.ref.group, first.ref.kind)
+        over_objects.setdefault((first.risk, first.rule, _words(same), kind, clusters), []).append(same)
     found = [
         Row(
             groups[0][0],

@@ -157,8 +157,8 @@ def _versioned(text: str, source: Source, version: str) -> str | None:
 
 
 def _diff(file: str, before: str, after: str) -> str:
-    lines = (text.splitlines(keepends=True) for text in (before, after))
-    return "".join(difflib.unified_diff(*lines, f"a/{file}", f"b/{file}"))
+    old, new = (text.splitlines(keepends=True) for text in (before, after))
+    return "".join(difflib.unified_diff(old, new, f"a/{file}", f"b/{file}"))
 
 
 def worst(moves: Iterable[Move]) -> Verdict:
