@@ -134,9 +134,17 @@ def samples_of_the_linter() -> Iterator[Path]:
     yield from sorted(module(path).glob("*.*"))
 
 
+# The linter only looks at Ingresses that lead to the Service already; the controller takes the one that the Rollout
+# names, and refuses it (pkg/apis/rollouts/validation/validation_references.go, validateNginxIngress).
+PASSED_BY_THE_LINTER = {"valid-nginx-canary.yml": "ANA314"}
+
+
 def test_the_linter_of_argo_rollouts_agrees() -> None:
     for file in samples_of_the_linter():
         found = [finding for finding in ours(file) if finding.severity is not Severity.NOTE]
+        if file.name in PASSED_BY_THE_LINTER:
+            assert [finding.code for finding in found] == [PASSED_BY_THE_LINTER[file.name]]
+            continue
         # An unknown field is the schema's to say; the file has a fault of its own besides.
         assert bool(found) is file.name.startswith("invalid"), (file.name, found)
 
