@@ -1,6 +1,6 @@
 """The command line: each verb is one call, and an exit code.
 
-0 fine · 1 findings · 2 wrong input or usage · 3 the environment lacks something.
+0 fine · 1 findings that fail · 2 wrong input or usage · 3 the environment lacks something.
 One module per group of verbs; `app.py` holds what they share, and the order in which `--help` lists them.
 """
 

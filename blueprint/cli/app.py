@@ -22,7 +22,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
     help="Render AI platforms for Kubernetes from short specs, and prove that they will work.",
-    epilog="Exit codes: 0 fine, 1 findings, 2 wrong input or usage, 3 the environment lacks something.",
+    epilog="Exit codes: 0 fine, 1 findings that fail, 2 wrong input or usage, 3 the environment lacks something.",
 )
 
 
