@@ -22,7 +22,7 @@ from blueprint.halves import each
 from blueprint.objects import Manifest
 from blueprint.report import Application, Totals
 from blueprint.spec.files import FOLDERS, contents
-from blueprint.tree import Made, Plan, plan, verify, write
+from blueprint.tree import Made, Plan, plan, tidy, verify, write
 from blueprint.tree.lock import NAME as LOCK_NAME
 from blueprint.tree.lock import parse as parse_lock
 
@@ -103,6 +103,8 @@ def render_platform(
     from blueprint.render.templates import Templates
 
     _apart(root, out)
+    if not check_only:
+        tidy(out)  # a run that was killed left things, and this one may have nothing to write
     pack, templates = SchemaPack.shipped(), Templates(_template_folders(root))
     made, specs, declared = _made(root, pack, templates)
     if declared.issuperset(clusters) and (totals := _unchanged(out, made, specs, declared, set(clusters))) is not None:

@@ -122,3 +122,17 @@ def test_no_tree_is_put_into_a_tree(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="in another tree"):
         render_platform(platform, platform / "rendered/lab")
     assert not (platform / "rendered/lab/blueprint.lock").exists()
+
+
+def test_what_a_killed_run_left_goes_with_a_run_that_changes_nothing(tmp_path: Path) -> None:
+    platform, tree = tmp_path / "platform", tmp_path / "tree"
+    copy_example("fleet", platform)
+    render_platform(platform, tree)
+    (tree / "blueprint.lock").touch()
+    mark, stage = tmp_path / ".tree.blueprint-run", tmp_path / ".tree.blueprint-stage"
+    mark.touch()
+    (stage / "staging").mkdir(parents=True)
+    render_platform(platform, tree, check_only=True)
+    assert mark.exists() and stage.exists(), "a look at the tree changes nothing"
+    assert render_platform(platform, tree).current
+    assert not mark.exists() and not stage.exists()

@@ -2,6 +2,6 @@
 
 from blueprint.tree.lock import Lock, Made, Part
 from blueprint.tree.plan import Plan, plan, verify
-from blueprint.tree.write import recover, write
+from blueprint.tree.write import recover, tidy, write
 
-__all__ = ["Lock", "Made", "Part", "Plan", "plan", "recover", "verify", "write"]
+__all__ = ["Lock", "Made", "Part", "Plan", "plan", "recover", "tidy", "verify", "write"]

@@ -30,8 +30,17 @@ def exclusive(root: Path) -> Iterator[None]:
             os.close(handle)
 
 
+def is_marked(root: Path) -> bool:
+    """Whether a run holds the tree at `root`, or died while it did: a killed run leaves its file, not its hold."""
+    return any(os.path.lexists(path) for path in _marks(root))
+
+
+def _marks(root: Path) -> tuple[Path, Path]:
+    return root.parent / f".{root.name}{RUN}", root / RUN
+
+
 def _held(root: Path) -> tuple[Path, int]:
-    beside, inside = root.parent / f".{root.name}{RUN}", root / RUN
+    beside, inside = _marks(root)
     try:
         return beside, _lock(beside)
     except OSError as error:

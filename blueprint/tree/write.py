@@ -5,12 +5,12 @@ from __future__ import annotations
 import errno
 import os
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from blueprint.errors import EnvironmentLacks
+from blueprint.errors import EnvironmentLacks, UsageError
 from blueprint.tree import exchange, journal, paths
-from blueprint.tree.guard import exclusive
+from blueprint.tree.guard import exclusive, is_marked
 from blueprint.tree.lock import Made
 from blueprint.tree.plan import Plan, check_root, plan
 
@@ -63,10 +63,20 @@ def recover(root: Path) -> None:
     """Finish or clear away what an interrupted run left, so that the tree can be read. Raises as `write` does."""
     check_root(root)
     place = root.resolve()
-    if not exchange.stage_of(place).exists() and not journal.is_pending(place):
+    if not (os.path.lexists(exchange.stage_of(place)) or is_marked(place) or journal.is_pending(place)):
         return
     with _explained(root), exclusive(place):
         _clear(place)
+
+
+def tidy(root: Path) -> None:
+    """As `recover`, for a run that may have nothing else to do: a few looks at the disk where nothing was left.
+
+    What belongs to a run that is alive stays, and so does what cannot be removed; neither is an error of this run,
+    and one that writes is told by `write`.
+    """
+    with suppress(UsageError, EnvironmentLacks):
+        recover(root)
 
 
 def _clear(place: Path) -> None:

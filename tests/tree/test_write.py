@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from blueprint.errors import EnvironmentLacks, UsageError
-from blueprint.tree import exchange, recover, verify, write
+from blueprint.tree import exchange, recover, tidy, verify, write
 
 from .trees import beside, content, made, new_files, old_files
 from .tripwire import in_child
@@ -183,6 +183,32 @@ def test_leftovers_of_a_killed_run_are_cleared(root):
     recover(root)
     assert beside(root) == []
     assert verify(root) == []
+
+
+@pytest.mark.parametrize("left", [".rendered.blueprint-run", ".rendered.blueprint-stage", "rendered/.blueprint-work"])
+def test_each_leftover_of_a_dead_run_is_cleared_by_itself(root, left):
+    place = root.parent / left
+    if left.endswith("-run"):
+        place.touch()
+    else:
+        place.mkdir()
+    tidy(root)
+    assert not place.exists()
+    assert beside(root) == []
+    assert verify(root) == []
+
+
+def test_what_a_live_run_holds_is_left_alone(root):
+    stage = root.parent / ".rendered.blueprint-stage"
+    stage.mkdir()
+    (stage / "half.yaml").touch()
+    with (root.parent / ".rendered.blueprint-run").open("w") as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        tidy(root)
+        assert beside(root) == [".rendered.blueprint-run", ".rendered.blueprint-stage"]
+        assert (stage / "half.yaml").exists()
+    tidy(root)
+    assert beside(root) == []
 
 
 def test_a_stage_that_is_a_link_is_removed_not_followed(root, tmp_path):
