@@ -168,7 +168,8 @@ def _blind_spots(result: Checking) -> list[str]:
     if not result.totals.objects and not result.report.findings:
         notes.append("nothing was judged: there is no Kubernetes object")
     if result.passed_over:
-        notes.append(f"passed over: {counted(result.passed_over, 'document')} that are no Kubernetes objects")
+        what = "that is no Kubernetes object" if result.passed_over == 1 else "that are no Kubernetes objects"
+        notes.append(f"passed over: {counted(result.passed_over, 'document')} {what}")
     if result.doubtful:
         notes.append(f"not judged in full: {counted(result.doubtful, 'object')} with values that another tool fills in")
     if result.unknown:

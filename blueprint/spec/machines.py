@@ -83,7 +83,7 @@ def _missing(wish: _Wish, without: list[Document[Cluster]]) -> Missing:
     among = sorted({pool.name for one in without for pool in one.model.spec.node_pools})
     near, where = nearest(wish.pool, among), _names([cluster.model for cluster in without])
     message = f"there is no node pool {wish.pool} on {where}" + (f"; did you mean {near}?" if near else "")
-    fix = f"write {near}" if near else f"there are {', '.join(among[:10])}"
+    fix = f"write {near}" if near else f"there {'is' if len(among) == 1 else 'are'} {', '.join(among[:10])}"
     return Missing(
         wish.pool, f"node pool on {where}", tuple(among), wish.finding("SPC204", wish.pool_path, message, fix)
     )

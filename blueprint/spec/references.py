@@ -14,6 +14,7 @@ from blueprint.spec.inference import InferenceService
 from blueprint.spec.machines import machines
 from blueprint.spec.nearest import nearest
 from blueprint.spec.platform import Document, Platform
+from blueprint.spec.services import services
 from blueprint.spec.shared import shared
 from blueprint.spec.together import Declaration, Missing, missing
 from blueprint.spec.training import TrainingJob
@@ -80,6 +81,7 @@ def check(platform: Platform, declared: Declared) -> Iterator[Finding]:
         _promotion(platform, declared),
         machines(platform),
         shared(platform),
+        services(platform),
     )
 
 
@@ -92,7 +94,7 @@ def _exist(platform: Platform, declared: Declared) -> Iterator[Finding]:
         if by.knows(path) and declared.lacks(kind, name):
             others = declared.names(kind)
             near = nearest(name, others)
-            fix = f"write {near}" if near else f"there are {', '.join(others)}" * bool(others)
+            fix = f"write {near}" if near else _there(others)
             message = f"there is no {kind} {name}" + (f"; did you mean {near}?" if near else "")
             finding = Finding(code, message, by.locate(path), path=path, fix=fix)
             lacking.append(Missing(name, kind, tuple(others), finding))
@@ -105,6 +107,11 @@ def _exist(platform: Platform, declared: Declared) -> Iterator[Finding]:
                 message = f"{service.model.metadata.name} does not run on {cluster}"
                 fix = "add it to clusters, or delete this"
                 yield Finding("SPC202", message, service.locate(path), path=path, fix=fix)
+
+
+def _there(names: list[str]) -> str:
+    """The names that could be meant, as a hint."""
+    return f"there {'is' if len(names) == 1 else 'are'} {', '.join(names)}" if names else ""
 
 
 def _named(platform: Platform) -> Iterator[tuple[str, str, str, Document[Model], str]]:
