@@ -82,6 +82,7 @@ def _service(service: Served, room: capacity.Room) -> Iterator[Item]:
     if kind == "LeaderWorkerSet":
         yield _groups(service, plan, workload)
     elif kind == "Rollout":
+        slo.judge_pause(service)
         yield from slo.analysis(service)
         yield _rollout(service, plan, workload)
     else:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
-from blueprint.finding import Ref
+from blueprint.finding import Confidence, Finding, Ref, Severity
 from blueprint.render import series
 from blueprint.render.names import name
 from blueprint.render.plan import Item
@@ -35,6 +35,8 @@ BURNS = (
 _ENOUGH = 50
 #: The same for a canary and the window of one measurement.
 _ENOUGH_CANARY = 10
+#: Measurements of a step: with fewer, a single reading decides alone.
+_FEWEST = 3
 _QUANTILES = {"p50": Decimal("0.5"), "p90": Decimal("0.9"), "p95": Decimal("0.95"), "p99": Decimal("0.99")}
 _RATE_QUANTILE = Decimal("0.95")
 
@@ -227,16 +229,36 @@ class Trial:
     count: int
 
     @property
+    def length(self) -> int:
+        """The whole step."""
+        return self.window + self.count * self.interval
+
+    @property
     def tolerated(self) -> int:
         """Bad or empty measurements that do not decide: one, where enough others remain."""
-        return 1 if self.count > 3 else 0
+        return 1 if self.count > _FEWEST else 0
 
 
 def trial(served: Served) -> Trial:
     """Measurements for the length of a step (`rollout.pause`), at least three."""
     pause = served.rollout.pause.total_seconds() if served.rollout else 0
     window, interval = served.window(120), served.window(60)
-    return Trial(window, interval, max(3, int((pause - window) // interval)))
+    return Trial(window, interval, max(_FEWEST, int((pause - window) // interval)))
+
+
+def judge_pause(served: Served) -> None:
+    """SRV107: a step of another length than the spec says, since a window and whole measurements do not fit into it."""
+    rollout, plan, path = served.rollout, trial(served), "spec.rollout.pause"
+    if rollout is None or "pause" not in rollout.model_fields_set or rollout.pause.total_seconds() == plan.length:
+        return
+    message = (
+        f"each step of the canary takes {span(plan.length)}, not {span(rollout.pause.total_seconds())}: "
+        f"{span(plan.window)} in which the window of the rates fills, then {plan.count} measurements, "
+        f"{span(plan.interval)} for each; {_FEWEST} are the fewest that judge, since a single one may be chance "
+        f"(on {served.site.name})"
+    )
+    at, fix = served.document.locate(path), f"write {span(plan.length)}"
+    served.site.problem(Finding("SRV107", message, at, Severity.NOTE, Confidence.STYLE, path=path, fix=fix))
 
 
 def analysis_name(served: Served) -> str:

@@ -10,8 +10,9 @@ from blueprint.catalog.metrics import platform_metric
 from blueprint.finding import Severity
 from blueprint.render import slo, vllm
 from blueprint.render.series import label, span
+from blueprint.render.serving import items
 from tests.render.queries import selectors
-from tests.render.sites import Objects, one, rendered
+from tests.render.sites import Objects, one, rendered, site
 
 PROMISES = {"firstToken": {"p90": "800ms"}, "latency": {"p95": "200ms"}, "outputRate": "120/s", "errors": "0.5%"}
 FULL = {
@@ -210,6 +211,33 @@ def test_an_analysis_can_fail_and_ends(pause: str) -> None:
 def test_a_step_lasts_about_as_long_as_it_is_said_to() -> None:
     trial = slo.trial(one(FULL))
     assert trial.window + trial.count * trial.interval == 600
+
+
+@pytest.mark.parametrize(
+    ("pause", "scrape", "says"),
+    [
+        ("30s", "15s", "takes 5m, not 30s: 2m in which the window of the rates fills, then 3 measurements, 1m for each"),
+        ("1m", "15s", "takes 5m, not 1m"),
+        ("3m", "15s", "takes 5m, not 3m"),
+        ("5m", "15s", ""),
+        ("330s", "15s", "takes 5m, not 330s"),
+        ("10m", "15s", ""),
+        ("5m", "30s", "takes 8m, not 5m"),
+        ("8m", "30s", ""),
+        (None, "30s", ""),  # not asked for
+    ],
+)
+def test_a_step_of_another_length_than_asked_for_is_said(pause: str | None, scrape: str, says: str) -> None:
+    where = site({**FULL, "rollout.pause": pause}, cluster={"monitoring.scrapeInterval": scrape})
+    objects = Objects(items(where))
+    found = [finding for finding in where.problems if finding.code == "SRV107"]
+    assert [says in finding.message for finding in found] == [True] * bool(says)
+    for finding in found:
+        assert (finding.severity, finding.fails) == (Severity.NOTE, False)
+        assert finding.source and finding.source.file == "chat.yaml#spec.rollout.pause"
+        fixed = site({**FULL, "rollout.pause": finding.fix.split()[-1]}, cluster={"monitoring.scrapeInterval": scrape})
+        assert Objects(items(fixed))["Rollout"] == objects["Rollout"]
+        assert "SRV107" not in {problem.code for problem in fixed.problems}
 
 
 def test_the_window_fills_before_the_first_measurement() -> None:
