@@ -46,3 +46,10 @@ def test_an_unknown_code_gets_a_suggestion() -> None:
 
 def test_the_overview_has_a_line_for_each() -> None:
     assert len(overview().splitlines()) == len(rules())
+
+
+def test_a_code_has_one_row() -> None:
+    files = (PACKAGE / "catalog/data/rules").glob("*.yaml")
+    codes = [code for file in files for code in re.findall(r"^- code: (\S+)$", file.read_text("utf-8"), re.MULTILINE)]
+    assert len(codes) >= len(rules())
+    assert {code: codes.count(code) for code in codes if codes.count(code) > 1} == {}

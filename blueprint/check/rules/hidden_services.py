@@ -35,7 +35,7 @@ class _Wish(NamedTuple):
 
 
 def taken(graph: Graph) -> Iterator[Finding]:
-    """REF105: a Service that is not the headless one which a controller looks for under that name."""
+    """REF108: a Service that is not the headless one which a controller looks for under that name."""
     for manifest in graph.kind(_JOBSET, _TRAINJOB, _GROUPS):
         wish = _wish(graph, manifest)
         if wish is None or not known(wish.name):
@@ -49,7 +49,7 @@ def taken(graph: Graph) -> Iterator[Finding]:
                 f"{manifest.kind} {manifest.ref.name} needs a headless Service of this name for its pods and keeps "
                 f"the one that is there, {problem}: they do not find each other by name"
             )
-            yield say("REF105", service, message, "metadata.name", f"rename one: the Service or the {manifest.kind}")
+            yield say("REF108", service, message, "metadata.name", f"rename one: the Service or the {manifest.kind}")
 
 
 def _wish(graph: Graph, manifest: Manifest) -> _Wish | None:
