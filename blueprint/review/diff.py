@@ -130,6 +130,8 @@ class _Places(Generic[_T]):
 
 
 NO_LISTS = Lists({})
+_MOST = 200
+"""Items of a list of which it is looked whether another order is all that differs."""
 
 
 def keyed_path(steps: Steps) -> str:
@@ -156,6 +158,19 @@ def same(left: Json, right: Json) -> bool:
     if isinstance(left, list) and isinstance(right, list):
         return len(left) == len(right) and all(map(same, left, right))
     return bool(left == right)
+
+
+def permuted(old: Json, new: Json) -> bool:
+    """Whether two lists hold the same items, in another order."""
+    if not (isinstance(old, list) and isinstance(new, list)) or len(old) != len(new) or same(old, new):
+        return False
+    left = list(new)
+    for value in old:
+        at = next((at for at, other in enumerate(left) if same(value, other)), None)
+        if at is None:
+            return False
+        del left[at]
+    return True
 
 
 def diff(old: Json, new: Json, lists: Lists = NO_LISTS) -> Difference:
@@ -198,15 +213,17 @@ class _Walker:
         if len(old) != len(new):
             yield Edit(steps, old, new)
             return
+        if len(old) <= _MOST and permuted(old, new):
+            yield Edit(steps, old, new)
+            return
         for index, (left, right) in enumerate(zip(old, new, strict=True)):
             yield from self.walk(below, (*steps, index), left, right)
 
     def _items(self, path: SchemaPath, steps: Steps, old: dict[Item, Any], new: dict[Item, Any]) -> Iterator[Edit]:
         moved = [item for item in old if item in new] != [item for item in new if item in old]
         if moved and self._lists.ordered(path, list(old.values()), list(new.values())):
-            yield Edit(steps, list(old.values()), list(new.values()))
-            return
-        if moved:
+            yield Edit(steps, list(old.values()), list(new.values()))  # and on: another order must not hide the items
+        elif moved:
             self.reordered.append(steps)
         for item in (*old, *(item for item in new if item not in old)):
             before, after = old.get(item, MISSING), new.get(item, MISSING)

@@ -6,7 +6,8 @@ form are the same object, however they are written.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from fnmatch import fnmatchcase
 from functools import lru_cache
 from typing import Any
 
@@ -156,7 +157,7 @@ def lists(kind: Kind | None, manifest: Manifest, pack: SchemaPack) -> Lists:
             maps |= {(*where, *path): shape for path, shape in pod_maps.items()}
             sets |= {(*where, *path) for path in pod_sets}
     maps |= {tuple(path): ListMap(tuple(keys), {}) for path, keys in _more().get(name, ())}
-    return Lists(maps, sets, _ordered)
+    return Lists(maps, sets, _ordered(manifest.body, name))
 
 
 @lru_cache(maxsize=4)
@@ -173,14 +174,27 @@ def _more() -> dict[str, list[tuple[list[str], list[str]]]]:
     return {kind: [(path.split("."), keys) for path, keys in found.items()] for kind, found in rows.items()}
 
 
-def _ordered(path: SchemaPath, old: list[Any], new: list[Any]) -> bool:
-    """Init containers run one after the other; a variable of the environment sees only those before it.
+def _ordered(body: Mapping[str, Any], name: str) -> Callable[[SchemaPath, list[Any], list[Any]], bool]:
+    """Whether the order of a list map of an object means something: rows of `order` in review_risks.yaml."""
+    rows = [row for row in table("review_risks")["order"] if any(fnmatchcase(name, kind) for kind in row["kinds"])]
 
-    Source: k8s.io/api v0.35.4 core/v1/types.go PodSpec.InitContainers, EnvVar.Value.
-    """
-    if path and path[-1] == "initContainers":
-        return True
-    return bool(path) and path[-1] == "env" and any("$(" in str(each.get("value", "")) for each in (*old, *new))
+    def ordered(path: SchemaPath, old: list[Any], new: list[Any]) -> bool:
+        return any(_means(row, body, path, (*old, *new)) for row in rows if fnmatchcase(".".join(path), row["list"]))
+
+    return ordered
+
+
+def _means(row: Mapping[str, Any], body: Mapping[str, Any], path: SchemaPath, found: tuple[Any, ...]) -> bool:
+    """Whether the condition of a row holds: a word in the items, a value beside the list."""
+    if "holds" in row and not any(row["holds"] in str(each) for each in found):
+        return False
+    for beside, value in row.get("beside", {}).items():
+        there: Json = body
+        for step in (*path[:-1], *beside.split(".")):
+            there = there.get(step) if isinstance(there, dict) else None
+        if there != value:
+            return False
+    return True
 
 
 __all__ = ["ITEM", "VALUE", "form", "lists"]

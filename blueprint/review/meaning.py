@@ -17,6 +17,7 @@ from blueprint.admission.world import World, world
 from blueprint.check.shapes import mapping, text
 from blueprint.finding import Ref
 from blueprint.objects import Manifest
+from blueprint.review.landing import moves
 from blueprint.review.model import Meaning, Pair, Risk
 from blueprint.review.pairs import Places
 from blueprint.review.sides import Side, Sides
@@ -280,9 +281,11 @@ def _root(found: World, queue: str) -> str:
 
 
 def _compared(ref: Ref, then: Decision | None, now: Decision | None, cluster: str) -> Iterator[Meaning]:
+    name = f"{ref.kind} {ref.namespace}/{ref.name}" if ref.namespace else f"{ref.kind} {ref.name}"
+    if then is not None and now is not None and then.admissible and now.admissible:
+        yield from (Meaning(Risk.CAPACITY, f"{name}{words}", cluster, name, "job") for words in moves(then, now))
     if now is None or (then is not None and then.admissible == now.admissible):
         return
-    name = f"{ref.kind} {ref.namespace}/{ref.name}" if ref.namespace else f"{ref.kind} {ref.name}"
     reason = now.primary
     because = f": {reason.message}" if reason else ""
     if now.admissible is False:

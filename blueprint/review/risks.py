@@ -12,8 +12,9 @@ from typing import Any
 from blueprint.catalog.crds import Json
 from blueprint.catalog.references import pod_spec_paths
 from blueprint.catalog.tables import table
+from blueprint.check.shapes import items
 from blueprint.quantity import QuantityError, parse_quantity
-from blueprint.review.diff import MISSING, Edit, Item, Member, SchemaPath, Step, keyed_path
+from blueprint.review.diff import MISSING, Edit, Item, Member, SchemaPath, Step, keyed_path, permuted
 from blueprint.review.model import Pair, Risk, Statement
 from blueprint.review.words import shown, shown_pair
 
@@ -39,16 +40,28 @@ class Rule:
         """Whether the row is about this edit of an object of this kind."""
         if not any(fnmatchcase(kind, pattern) for pattern in self.kinds) or not self.path.fullmatch(path):
             return False
-        if self.op and self.op != operation(edit):
+        if self.op and self.op not in operations(edit):
             return False
         if (self.to and edit.after not in self.to) or (self.came_from and edit.before not in self.came_from):
             return False
         return not (self.more or self.less) or _grows(edit) is self.more
 
 
-def operation(edit: Edit) -> str:
-    """`added`, `removed` or `changed`."""
-    return "added" if edit.before is MISSING else "removed" if edit.after is MISSING else "changed"
+def operations(edit: Edit) -> tuple[str, ...]:
+    """`added`, `removed` or `changed`; beside `changed` whether named items are `reordered`, or a list `permuted`."""
+    if edit.before is MISSING or edit.after is MISSING:
+        return ("added" if edit.before is MISSING else "removed",)
+    if not (isinstance(edit.before, list) and isinstance(edit.after, list)):
+        return ("changed",)
+    old, new = names(edit.before), names(edit.after)
+    moved = [name for name in old if name in new] != [name for name in new if name in old]
+    alone = permuted(edit.before, edit.after)
+    return ("changed", *(["reordered"] if moved else []), *(["permuted"] if alone else []))
+
+
+def names(value: Json) -> list[str]:
+    """The names of the items of a list."""
+    return [each["name"] for each in items(value) if isinstance(each, dict) and isinstance(each.get("name"), str)]
 
 
 def _grows(edit: Edit) -> bool | None:
@@ -148,18 +161,19 @@ def stated(pair: Pair, risk: Risk, rule: str, words: str, *, path: str = "", sou
 def said(rule: Rule, edit: Edit) -> str:
     """The words of a row about an edit."""
     before, after = shown_pair(edit)
-    return rule.say.format(field=field(edit), before=before, after=after, item=item(edit))
+    order = ", ".join(names(edit.after)) or shown(edit.after)
+    return rule.say.format(field=field(edit), before=before, after=after, item=item(edit), order=order)
 
 
 def field(edit: Edit) -> str:
     """The field in words: names after the innermost item, at most three."""
-    names: list[str] = []
+    steps: list[str] = []
     for step in edit.steps:
-        names = [*names, step] if isinstance(step, str) else []
-    if not names:
-        names = [step for step in edit.steps if isinstance(step, str)][-1:]
-    dropped = {"spec", "template", "metadata", "labels", "annotations"} if len(names) > 1 else set()
-    kept = [name for name in names if name not in dropped] or names
+        steps = [*steps, step] if isinstance(step, str) else []
+    if not steps:
+        steps = [step for step in edit.steps if isinstance(step, str)][-1:]
+    dropped = {"spec", "template", "metadata", "labels", "annotations"} if len(steps) > 1 else set()
+    kept = [name for name in steps if name not in dropped] or steps
     return ".".join(kept[-3:])
 
 

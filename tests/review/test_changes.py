@@ -14,9 +14,9 @@ from blueprint.review.model import Review
 from tests.review.conftest import Bench
 
 HERE = Path(__file__).parent
-CHANGES, FOREIGN, HOSTILE, NEAR = (
+CHANGES, FOREIGN, HOSTILE, NEAR, ORDER = (
     [dict(each) for each in yaml_rs.loads((HERE / f"{name}.yaml").read_text("utf-8"))]
-    for name in ("changes", "foreign", "hostile", "near")
+    for name in ("changes", "foreign", "hostile", "near", "order")
 )
 
 
@@ -25,7 +25,7 @@ def said(review: Review) -> str:
     return "\n".join([*(e.words for e in entries(review)), *review.radius, *(w.words for w in review.waves)])
 
 
-@pytest.mark.parametrize("change", [*CHANGES, *FOREIGN, *HOSTILE, *NEAR], ids=lambda change: change["name"])
+@pytest.mark.parametrize("change", [*CHANGES, *FOREIGN, *HOSTILE, *NEAR, *ORDER], ids=lambda change: change["name"])
 def test_class_and_sentence(change: dict[str, Any], bench: Bench) -> None:
     review = bench.of(change)
     everything = said(review)
@@ -45,5 +45,5 @@ def test_there_are_enough_of_each() -> None:
     assert all(classes[name] >= 4 for name in ("none", "restart", "capacity", "traffic", "security", "destructive"))
     assert len(FOREIGN) > 20 and len(HOSTILE) >= 100
     assert not [change["name"] for change in HOSTILE if change["class"] in ("none", "unknown", "restart")]
-    every = [*CHANGES, *FOREIGN, *HOSTILE, *NEAR]
+    every = [*CHANGES, *FOREIGN, *HOSTILE, *NEAR, *ORDER]
     assert len({change["name"] for change in every}) == len(every)

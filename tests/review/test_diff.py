@@ -106,6 +106,8 @@ def test_a_key_that_is_left_out_is_its_default() -> None:
 def test_repeated_keys_make_it_a_plain_list() -> None:
     old = {"spec": {"items": [{"name": "p", "value": 1}, {"name": "p", "value": 2}]}}
     new = {"spec": {"items": [{"name": "p", "value": 2}, {"name": "p", "value": 1}]}}
+    assert [edit.steps for edit in diff(old, new, LISTS).edits] == [("spec", "items")]  # as a whole: only its order
+    new["spec"]["items"][0]["value"] = 3
     assert [edit.steps[2] for edit in diff(old, new, LISTS).edits] == [0, 1]
 
 
