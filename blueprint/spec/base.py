@@ -12,6 +12,8 @@ from typing import Annotated, Any, Final
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, WithJsonSchema
 from pydantic_core import PydanticCustomError
 
+from blueprint import plaintext
+
 API_VERSION: Final = "platform.blueprint/v1alpha1"
 
 
@@ -182,13 +184,22 @@ def _relative_path(value: str) -> str:
     return value
 
 
+def _without_password(value: str) -> str:
+    """Refuse an address with a password in it before any other message repeats it."""
+    if plaintext.by_form(value):
+        raise ValueError("a password stands in this address for everybody to read; keep it in a Secret, and write none")
+    return value
+
+
 def _remote(value: str) -> str:
+    _without_password(value)
     if not re.fullmatch(_REMOTE, value):
         raise ValueError(f"no address of a Git repository: {shown(value)}; write https://host/path.git")
     return value
 
 
 def _url(value: str) -> str:
+    _without_password(value)
     if not re.fullmatch(r"https?://[^\s/]+(/\S*)?", value):
         raise ValueError(f"not a web address: {shown(value)}; write https://host or https://host/path")
     return value

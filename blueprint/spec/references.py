@@ -13,6 +13,7 @@ from blueprint.spec.base import Model
 from blueprint.spec.inference import InferenceService
 from blueprint.spec.machines import machines
 from blueprint.spec.nearest import nearest
+from blueprint.spec.plain import plain
 from blueprint.spec.platform import Document, Platform
 from blueprint.spec.services import services
 from blueprint.spec.shared import shared
@@ -82,6 +83,7 @@ def check(platform: Platform, declared: Declared) -> Iterator[Finding]:
         machines(platform),
         shared(platform),
         services(platform),
+        plain(platform),
     )
 
 
