@@ -51,7 +51,8 @@ class Gpu:
     """One GPU model. `products` and `memory_mib` are what the labels nvidia.com/gpu.product and .memory say of it.
 
     `compute` is the CUDA compute capability, `nvlink` the number of GPUs in one NVLink domain (1: none), `slices` the
-    compute slices that MIG can hand out (0: no MIG). `confidence` is `certain` or `likely`.
+    compute slices that MIG can hand out (0: no MIG). `bandwidth_gbs` is the memory bandwidth of the data sheet in GB/s,
+    None where it is not known. `confidence` is `certain` or `likely`.
     """
 
     name: str
@@ -64,6 +65,19 @@ class Gpu:
     profiles: tuple[Profile, ...]
     source: str
     confidence: str
+    bandwidth_gbs: int | None = None
+
+    def bandwidth(self, profile: str | None = None) -> float | None:
+        """Bytes a second of the memory, or of a MIG slice of it, which gets them with its share of the memory slices.
+
+        Source: NVIDIA MIG user guide, partitioning: a memory slice has an eighth of the bandwidth (a quarter on
+        GPUs of four). None where the GPU's bandwidth or the profile is not known.
+        """
+        if self.bandwidth_gbs is None or not profile:
+            return None if self.bandwidth_gbs is None else self.bandwidth_gbs * 1e9
+        cut = self.profile(profile)
+        whole = max((each.shape.size for each in self.profiles), default=1)
+        return None if cut is None else self.bandwidth_gbs * 1e9 * cut.shape.size / whole
 
     @property
     def bf16(self) -> bool:
@@ -121,6 +135,7 @@ def _gpu(row: Mapping[str, object], layout: Mapping[str, object] | None) -> Gpu:
         profiles=tuple(_profiles(row, layout)) if layout else (),
         source=str(row["source"]),
         confidence=str(row["confidence"]),
+        bandwidth_gbs=int(str(row["bandwidth_gbs"])) if "bandwidth_gbs" in row else None,
     )
 
 

@@ -79,6 +79,17 @@ class Model:
         small = self.expert_parameters if kind == "mxfp4" else self.parameters - kept
         return round(small * BYTES[kind] + (self.parameters - small) * 2)
 
+    def token_bytes(self, dtype: str = "") -> int | None:
+        """Bytes of weights that each token of one sequence needs, at the least; None if unknown.
+
+        All weights but the input embeddings, of which a token reads one row. With experts it depends on how many are
+        active, which the table does not say.
+        """
+        total = self.weights_bytes(dtype)
+        if total is None or self.experts or self.attention == "encoder":
+            return None
+        return total - (0 if self.tied else round(self.vocab * self.hidden * max(2.0, BYTES[dtype or self.dtype])))
+
     def cache_bytes(self, tokens: int, *, element_bytes: int = 2, tensor_parallel: int = 1) -> int | None:
         """Bytes of cache of one sequence of `tokens` on each GPU of a tensor-parallel group; None if unknown.
 

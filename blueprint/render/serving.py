@@ -7,7 +7,7 @@ from typing import Any
 
 from blueprint.finding import Ref
 from blueprint.quantity import parse_quantity
-from blueprint.render import capacity, replica, scaling, series, slo, traffic, vllm
+from blueprint.render import capacity, replica, scaling, series, slo, speed, traffic, vllm
 from blueprint.render.names import name
 from blueprint.render.plan import Item
 from blueprint.render.pools import device_class
@@ -59,6 +59,7 @@ def _service(service: Served, room: capacity.Room) -> Iterator[Item]:
     plan = capacity.update(service, room)
     capacity.judge(service, room, plan)
     vllm.judge(service)
+    speed.judge(service)
     yield service.item("ServiceAccount", name=service.account)
     yield service.item("Service", selector=service.entrance, ports=_PORTS)
     if service.routed:

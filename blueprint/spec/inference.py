@@ -244,7 +244,7 @@ class Rollout(Model):
     canary: tuple[Percent, ...] = Field(min_length=1)
     """Shares of traffic in rising order, whole percents; 100% follows by itself."""
     pause: Duration = Field(default="5m", validate_default=True)
-    """Length of each step: a window fills, then it is measured, at least three times; at 15s a scrape that is 5m or more."""
+    """Length of each step: a window fills, then it is measured, at least three times: 5m or more at 15s a scrape."""
     abort_on: Literal["slo"] = "slo"
     """What is judged."""
 

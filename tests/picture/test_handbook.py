@@ -39,7 +39,7 @@ def test_every_spec_is_told_of(platform, page):
 
 def test_promises_and_quotas_in_words(page):
     text = blocks.markdown(TITLE, page)
-    assert "the first token within 750 ms for 90 % of requests; 120 tokens a second for 95 % of requests" in text
+    assert "the first token within 750 ms for 90 % of requests; 40 tokens a second for 95 % of requests" in text
     assert "64 GPUs of `h100-train` on prod-a, up to 32 more from idle quota of others, lends 48" in text
     assert "canary at 5 %, 20 %, 50 %, 10 min each; a broken promise aborts it" in text
     assert "4 pods with 8 GPUs each on `h100-train`, in one rack for each 2, in one block if possible" in text
