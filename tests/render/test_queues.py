@@ -180,7 +180,9 @@ def test_a_pool_without_gpus_has_a_flavor_where_a_team_may_use_it(tmp_path: Path
     system = "{name: system, purpose: system, nodes: 1, cpu: 4, memory: 16Gi}"
     plain = "{name: plain, purpose: training, nodes: 1, cpu: 4, memory: 16Gi}"
     quotas = "[{cluster: here, pool: gpu, gpus: 8}, {cluster: here, pool: plain, gpus: 0, cpu: 4, memory: 16Gi}]"
-    world = World(tmp_path, cluster(f"[{PLAIN}, {plain}, {system}]"), team(quotas), job(pool="plain", gpus="0"))
+    world = World(
+        tmp_path, cluster(f"[{PLAIN}, {plain}, {system}]"), team(quotas), job(pool="plain", gpus="0", cpu="2")
+    )
     assert set(world.all("ResourceFlavor")) == {"gpu", "plain"}
     assert world.get("ResourceFlavor", "plain")["spec"]["nodeLabels"] == {"platform.blueprint/pool": "plain"}
     named = {f["name"] for q in world.all("ClusterQueue").values() for f in q["spec"]["resourceGroups"][0]["flavors"]}

@@ -155,6 +155,8 @@ def test_nothing_else_waits_for_runs_or_claims(tmp_path: Path) -> None:
 def test_of_several_wishes_for_one_claim_the_largest_counts(tmp_path: Path) -> None:
     data = "[{name: corpus, claim: corpus, path: /data, size: %s}]"
     runs = [job(f"run-{n}", pool="gpu", datasets=data % size) for n, size in enumerate(("900Gi", "2Ti", "1Ti"))]
-    world = World(tmp_path, cluster(f"[{PLAIN}]"), team("[{cluster: here, pool: gpu, gpus: 8}]"), *runs)
+    world = World(
+        tmp_path, cluster(f"[{PLAIN}]"), team("[{cluster: here, pool: gpu, gpus: 8}]"), *runs, told=("SPC222",) * 2
+    )
     claim = world.get("PersistentVolumeClaim", "corpus")
     assert claim["spec"]["resources"]["requests"]["storage"] == "2Ti"

@@ -21,14 +21,14 @@ spec: {repository: {url: https://git.example.com/platform/gitops.git}}
 
 
 class World:
-    """One cluster rendered from texts; `get` finds objects by kind and name."""
+    """One cluster rendered from texts; `get` finds objects by kind and name. `told`: what is found in the texts."""
 
-    def __init__(self, folder: Path, *texts: str, delivery: str = DELIVERY) -> None:
+    def __init__(self, folder: Path, *texts: str, delivery: str = DELIVERY, told: tuple[str, ...] = ()) -> None:
         (folder / "clusters").mkdir(parents=True)
         joined = "\n---\n".join(dedent(text) for text in (delivery, *texts))
         (folder / "clusters/all.yaml").write_text(joined)
         loaded = load(folder)
-        assert not loaded.findings, [str(finding) for finding in loaded.findings]
+        assert tuple(finding.code for finding in loaded.findings) == told, [str(each) for each in loaded.findings]
         self.platform = loaded.platform
         self.cluster: RenderedCluster = render(
             loaded.platform, loaded.platform.clusters[0], Templates(), SchemaPack.shipped()

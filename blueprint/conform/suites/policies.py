@@ -20,6 +20,7 @@ from blueprint.conform.install import MANAGER
 from blueprint.conform.stage import Fault, Stage, Suite, WrongAnswerError, accepted, refused
 from blueprint.conform.tree import Tree
 from blueprint.render.gatekeeper import constraint_kind
+from blueprint.render.pools import TEAM_LABEL
 
 Body = dict[str, Any]
 
@@ -168,7 +169,15 @@ def _engine(stage: Stage, engine: Component, requests: Sequence[Request], verdic
 
 def _down(stage: Stage, name: str, requests: Sequence[Request]) -> None:
     """An engine that is gone: requests of tenants fail, as declared, and the system goes on."""
-    good = next(request for request in requests if request.what.endswith("as it is") and request.user != PERSON)
+    spaces = [body["metadata"] for body in stage.tree.of_kind("Namespace")]
+    teams = {meta["name"] for meta in spaces if TEAM_LABEL in meta.get("labels", {})}
+    good = next(
+        request
+        for request in requests
+        if request.what.endswith("as it is")
+        and request.user != PERSON
+        and request.body["metadata"]["namespace"] in teams
+    )
     with stage.case(f"while {name} is down a tenant gets nothing in", negative=True) as case:
         stage.local.end(name)
         client = stage.client.acting_as(good.user)
