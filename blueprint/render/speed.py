@@ -33,8 +33,8 @@ def judge(served: Served) -> None:
         f"{slo.output_rate.normalize():f} tokens a second are promised, and {devices} of {product} can read the "
         f"weights of {served.spec.model} {_plain(most)} times a second: no sequence gets more tokens than that",
         "spec.slo.outputRate",
-        f"promise less than {_plain(most)}/s, or take more tensorParallel, faster GPUs, smaller weights or speculative "
-        "decoding",
+        f"promise {_plain(most)}/s at most, with room for the cache and other requests; or take more tensorParallel, "
+        "faster GPUs, smaller weights or speculative decoding",
         Severity.WARNING,
     )
 
@@ -78,4 +78,5 @@ def _value(args: Sequence[str], *names: str) -> str | None:
 
 
 def _plain(rate: float) -> str:
-    return f"{rate:.0f}" if rate >= 10 else f"{rate:.1f}"
+    """A rate rounded down, so that it may be promised."""
+    return f"{int(rate)}" if rate >= 10 else f"{int(rate * 10) / 10:g}"
