@@ -15,7 +15,7 @@ from blueprint.catalog.facts import Model, model, option_name
 from blueprint.catalog.vllm import ENGINE_NOTE, MODEL_NOTE, VERSION_NOTE, flag, known_flag, newest
 from blueprint.check.commands import Command, Word, commands, environment
 from blueprint.check.graph import Graph, labels_of
-from blueprint.check.pods import PodTemplate
+from blueprint.check.pods import PodTemplate, pod_templates
 from blueprint.check.shapes import Body, items, mapping, maps, placeholder, text
 from blueprint.objects import Manifest
 from blueprint.quantity import QuantityError, parse_quantity
@@ -234,6 +234,16 @@ def engines(graph: Graph) -> Sequence[Engine]:
 
 def _engines(graph: Graph) -> list[Engine]:
     return [engine for manifest, pod in graph.pods for engine in _in_pod(manifest, pod)]
+
+
+def engines_of(manifest: Manifest) -> list[Engine]:
+    """The vLLM servers of one object."""
+    return [engine for pod in pod_templates(manifest) for engine in _in_pod(manifest, pod)]
+
+
+def arguments_of(container: Body) -> tuple[Argument, ...]:
+    """The options of whatever a container runs, read without knowing which of them take a value."""
+    return tuple(each for command in commands(container) for each in _arguments(command.words)[0])
 
 
 def _in_pod(manifest: Manifest, pod: PodTemplate) -> Iterator[Engine]:

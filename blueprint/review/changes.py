@@ -10,7 +10,7 @@ from blueprint.check import Validator
 from blueprint.check.applications import sync_options
 from blueprint.check.shapes import mapping
 from blueprint.finding import Finding
-from blueprint.review import access, lost
+from blueprint.review import access, lost, serving
 from blueprint.review.around import Around
 from blueprint.review.arrivals import opened_by
 from blueprint.review.diff import MISSING, Difference, Edit, Item, diff
@@ -119,6 +119,7 @@ class Judge:
         assert pair.old is not None and pair.new is not None  # noqa: S101 - a renamed object has both
         if pair.old.ref.group != pair.new.ref.group:
             return
+        yield from serving.told(pair).statements
         for edit in self.difference(replace(pair, old=called(pair.old, pair.new))).edits:
             for statement in self._edit(pair, pair.ref.kind_name, edit):
                 if statement.risk is not Risk.NONE:
@@ -134,8 +135,11 @@ class Judge:
             words = f"the API server refuses the update: {finding.path or finding.code} {_because(finding)}"
             yield stated(pair, Risk.DESTRUCTIVE, "immutable", words, path=finding.path, source=finding.code)
         kind = pair.ref.kind_name
+        served = serving.told(pair)
+        yield from served.statements
         for edit in difference.edits:
-            yield from self._edit(pair, kind, edit)
+            if not served.explains(edit):
+                yield from self._edit(pair, kind, edit)
         if difference.reordered and not difference.edits:
             yield from self._reordered(pair, kind, difference)
         yield from lost.moved(pair, self.around)

@@ -117,11 +117,35 @@ def verdict(review: Review) -> str:
         Risk.SECURITY: "applying this changes who may do what, or what a policy refuses",
         Risk.TRAFFIC: "applying this changes what users get: routes, canaries, probes or alerts",
         Risk.CAPACITY: "applying this changes who gets which accelerators, or where pods run",
-        Risk.RESTART: "applying this restarts pods, and changes nothing else",
+        Risk.RESTART: _restarted(review),
         Risk.UNKNOWN: "nothing is known of what this does",
         Risk.NONE: "applying this changes nothing that runs",
     }
     return sentences[review.risk]
+
+
+_OTHER = {
+    "arguments": "other arguments",
+    "command": "another command",
+    "image-tag": "another image",
+    "environment": "another environment",
+    "configuration": "another configuration",
+}
+"""What pods start with, by the rule that says so."""
+
+
+def _restarted(review: Review) -> str:
+    """What pods come back with: the same only where an order, or notes of the template, are all that differs."""
+    found = [each for each in review.statements if each.risk is Risk.RESTART]
+    other = [words for rule, words in _OTHER.items() if any(each.rule == rule for each in found)]
+    known = all(each.rule in _OTHER or each.rule == "order" or ".metadata." in each.path for each in found)
+    if not known:
+        return "applying this restarts pods, and changes what they start with"
+    if not other:
+        return "applying this restarts pods, and changes nothing else"
+    if other == [_OTHER["configuration"]]:
+        return "applying this gives pods another configuration, from their next start on"
+    return f"applying this restarts pods with {' and '.join(filter(None, (', '.join(other[:-1]), other[-1])))}"
 
 
 def totals(review: Review) -> str:

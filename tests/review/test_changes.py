@@ -14,9 +14,16 @@ from blueprint.review.model import Review
 from tests.review.conftest import Bench
 
 HERE = Path(__file__).parent
-CHANGES, FOREIGN, HOSTILE, NEAR, ORDER = (
-    [dict(each) for each in yaml_rs.loads((HERE / f"{name}.yaml").read_text("utf-8"))]
-    for name in ("changes", "foreign", "hostile", "near", "order")
+
+
+def _rows(text: str) -> list[dict[str, Any]]:
+    found: Any = yaml_rs.loads(text)
+    return [dict(each) for each in found]
+
+
+CHANGES, FOREIGN, HOSTILE, NEAR, ORDER, SERVING = (
+    _rows((HERE / f"{name}.yaml").read_text("utf-8"))
+    for name in ("changes", "foreign", "hostile", "near", "order", "serving")
 )
 
 
@@ -25,7 +32,9 @@ def said(review: Review) -> str:
     return "\n".join([*(e.words for e in entries(review)), *review.radius, *(w.words for w in review.waves)])
 
 
-@pytest.mark.parametrize("change", [*CHANGES, *FOREIGN, *HOSTILE, *NEAR, *ORDER], ids=lambda change: change["name"])
+@pytest.mark.parametrize(
+    "change", [*CHANGES, *FOREIGN, *HOSTILE, *NEAR, *ORDER, *SERVING], ids=lambda change: change["name"]
+)
 def test_class_and_sentence(change: dict[str, Any], bench: Bench) -> None:
     review = bench.of(change)
     everything = said(review)
@@ -45,5 +54,5 @@ def test_there_are_enough_of_each() -> None:
     assert all(classes[name] >= 4 for name in ("none", "restart", "capacity", "traffic", "security", "destructive"))
     assert len(FOREIGN) > 20 and len(HOSTILE) >= 100
     assert not [change["name"] for change in HOSTILE if change["class"] in ("none", "unknown", "restart")]
-    every = [*CHANGES, *FOREIGN, *HOSTILE, *NEAR, *ORDER]
+    every = [*CHANGES, *FOREIGN, *HOSTILE, *NEAR, *ORDER, *SERVING]
     assert len({change["name"] for change in every}) == len(every)

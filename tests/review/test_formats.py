@@ -11,7 +11,7 @@ import pytest
 from blueprint.catalog.rules import rules
 from blueprint.finding import Ref, Source
 from blueprint.review import documents, markdown, text
-from blueprint.review.entries import entries
+from blueprint.review.entries import entries, verdict
 from blueprint.review.model import Causes, Counts, Meaning, Review, Risk, Statement, rows
 from tests.review.conftest import Bench
 
@@ -177,3 +177,22 @@ def test_findings_of_both_sides_are_compared(bench: Bench) -> None:
     assert found.findings.whole and found.findings.new
     back = bench.review(bench.changed(edits), bench.tree, findings=True)
     assert {f.code for f in back.findings.fixed} == {f.code for f in found.findings.new}
+
+
+@pytest.mark.parametrize(
+    ("rules_of", "words"),
+    [
+        (["order"], "restarts pods, and changes nothing else"),
+        (["arguments"], "restarts pods with other arguments"),
+        (
+            ["image-tag", "arguments", "command"],
+            "restarts pods with other arguments, another command and another image",
+        ),
+        (["arguments", "order"], "restarts pods with other arguments"),
+        (["configuration"], "gives pods another configuration, from their next start on"),
+        (["liveness"], "restarts pods, and changes what they start with"),
+    ],
+)
+def test_a_restart_says_what_pods_come_back_with(rules_of: list[str], words: str) -> None:
+    found = review(*(replace(statement(n), rule=rule) for n, rule in enumerate(rules_of)))
+    assert verdict(found) == f"applying this {words}"
