@@ -35,12 +35,16 @@ def _part(replicas: int, weight: int) -> int:
 class Room:
     """Replicas that may run at once, less what the team's other services on these machines have at their most.
 
-    `sure` is what the team's own quota holds, `most` what can ever be had with borrowing. `why` says what bounds it.
+    `sure` is what the team's own quota holds, `most` what can ever be had with borrowing, `alone` the same if
+    there were no other services. `why` says what bounds it. `crowded`: the services together want more than that even
+    without an update.
     """
 
     sure: int
     most: int
     why: str
+    alone: int = 0
+    crowded: bool = False
 
 
 #: GPUs by team, pool and resource.
@@ -80,6 +84,8 @@ def room(service: Served, all_services: Demand) -> Room:
         max(0, (min(quota.gpus, machines) - others) // service.gpus),
         max(0, (bound - others) // service.gpus),
         f"team {service.team.metadata.name} can have {bound} {service.resource} of {shape.pool}, {whose}",
+        bound // service.gpus,
+        all_services[_share(service)] > bound,
     )
 
 
@@ -127,8 +133,11 @@ def percents(shares: Sequence[Decimal]) -> list[int]:
 
 
 def judge(service: Served, space: Room, plan: Update) -> None:
-    """SRV101: a peak that can never be had, so that the update stops half-way."""
-    if plan.peak <= space.most:
+    """SRV101: a peak that can never be had, so that the update stops half-way.
+
+    Where the services together want more than there is, one of them is told: the one that wants the most.
+    """
+    if plan.peak <= space.most or (space.crowded and plan.peak <= space.alone and _greatest(service) != service.name):
         return
     needed, there = plan.peak * service.gpus, space.most * service.gpus
     where = "spec.replicas"
@@ -141,3 +150,9 @@ def judge(service: Served, space: Room, plan: Update) -> None:
         where,
         f"at most {space.most} replicas can run at once: ask for fewer, or raise the quota",
     )
+
+
+def _greatest(service: Served) -> str:
+    """Of the services that share these machines, the one that wants the most: the others lack only what it takes."""
+    peers = [each for each in served(service.site) if _share(each) == _share(service)]
+    return max(peers, key=lambda each: (each.most * each.gpus, each.name)).name

@@ -133,8 +133,16 @@ class _Collected:
         try:
             parsed = model.model_validate_json(orjson.dumps(text.data), by_alias=True, by_name=False)
         except ValidationError as error:
-            found += fields.findings(error, model, text)
+            twice = {finding.path for finding in text.findings if finding.code == "SPC108"}
+            # That nothing stands behind a key is no second mistake where the key comes again with what was meant.
+            found += [
+                finding
+                for finding in fields.findings(error, model, text)
+                if finding.path not in twice or not finding.message.startswith("nothing is given")
+            ]
             mistakes |= fields.mistakes(error, text)
+        if any(each.code == "SPC131" and each.message.endswith("did you mean apiVersion?") for each in found):
+            found = [each for each in found if each is not finding]  # the version is there, under a misspelt key
         known = self._declare(model, text, parsed if not found else None, mistakes)
         self.findings += _few(found, Source(text.file, text.place.line), "this document")
         return known

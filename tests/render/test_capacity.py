@@ -117,3 +117,22 @@ def test_the_finding_is_where_the_numbers_of_that_cluster_are() -> None:
     judge(service)
     [finding] = service.site.problems
     assert finding.path == "spec.replicasOn.prod"
+
+
+@pytest.mark.parametrize(("most", "blamed"), [(40, ["chat"]), (2, [])])
+def test_of_services_that_want_too_much_together_the_greatest_is_told(most: int, blamed: list[str]) -> None:
+    quotas = [{"cluster": "prod", "pool": "a100", "gpus": 16}]
+    one_each = {"replicas": {"min": 1, "max": 1}}
+    services = list(served(site({"replicas": {"min": most, "max": most}}, one_each, one_each, quotas=quotas)))
+    for service in services:
+        judge(service)
+    assert [finding.message.split()[3] for finding in services[0].site.problems] == blamed
+
+
+def test_a_service_that_is_too_large_by_itself_is_told_beside_the_greatest() -> None:
+    quotas = [{"cluster": "prod", "pool": "a100", "gpus": 16, "borrow": 0}]
+    large = [{"replicas": {"min": count, "max": count}} for count in (40, 30, 1)]
+    services = list(served(site(*large, quotas=quotas)))
+    for service in services:
+        judge(service)
+    assert [finding.message.split()[3] for finding in services[0].site.problems] == ["chat", "chat-2"]

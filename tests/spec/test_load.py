@@ -292,3 +292,19 @@ def test_no_change_of_a_spec_makes_the_loader_raise(shared: Path, data: st.DataO
         )
     raw = "".join(pieces).encode("utf-8", "replace")
     _is_survived(shared, raw)
+
+
+def test_an_empty_key_before_the_one_that_was_meant_is_one_mistake(platform: Path, put: Put) -> None:
+    put("apps/a.yaml", JOB.replace("spec:\n", "spec:\nspec:\n"))
+    assert [finding.code for finding in load(platform).findings] == ["SPC108"]
+    put("apps/a.yaml", JOB.partition("spec:\n")[0] + "spec:\n")
+    assert [finding.code for finding in load(platform).findings] == ["SPC133"]
+
+
+def test_a_misspelt_api_version_is_one_mistake(platform: Path, put: Put) -> None:
+    put("apps/a.yaml", JOB.replace("apiVersion:", "apiversion:"))
+    [finding] = load(platform).findings
+    assert finding.code == "SPC131"
+    assert "did you mean apiVersion?" in finding.message
+    put("apps/a.yaml", JOB.partition("\n")[2])
+    assert [finding.code for finding in load(platform).findings] == ["SPC122"]
