@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable
 from itertools import groupby
 from xml.sax.saxutils import quoteattr
@@ -37,18 +38,29 @@ def junit(report: Report, rules: Rules) -> str:
 
 def _suite(file: str, found: list[Finding], rules: Rules) -> Iterable[str]:
     yield f"  <testsuite{_attributes(name=file, **_sums(len(found), sum(f.fails for f in found)))}>"
+    names: Counter[str] = Counter()
     for finding in found:
         rule = rules.get(finding.code)
-        subject = str(finding.object or "") or f"line {line_of(finding)}"
+        placed = finding.source is not None
+        subject = str(finding.object or "") or (f"line {line_of(finding)}" if placed else _headline(finding))
         name = " ".join(filter(None, (finding.code, rule.name if rule else "", subject, finding.path)))
-        yield f"    <testcase{_attributes(name=name, classname=file, file=file, line=str(line_of(finding)))}>"
+        if names[name] and _headline(finding) not in name:  # two of one place: CI systems tell tests apart by name
+            name = f"{name}: {_headline(finding)}"
+        names[name] += 1
+        name = f"{name} ({names[name]})" if names[name] > 1 else name
+        place = {"file": file, "line": str(line_of(finding))} if placed else {}
+        yield f"    <testcase{_attributes(name=name, classname=file if placed else 'blueprint', **place)}>"
         if finding.fails:
-            headline = (finding.message.splitlines() or [""])[0]
-            yield f"      <failure{_attributes(message=headline, type=finding.code)}>{_text(_place(finding))}</failure>"
+            attributes = _attributes(message=_headline(finding), type=finding.code)
+            yield f"      <failure{attributes}>{_text(_place(finding))}</failure>"
         else:
             yield f"      <system-out>{_text(_place(finding))}</system-out>"
         yield "    </testcase>"
     yield "  </testsuite>"
+
+
+def _headline(finding: Finding) -> str:
+    return (finding.message.splitlines() or [""])[0]
 
 
 def _place(finding: Finding) -> str:

@@ -82,7 +82,10 @@ def _subjects(pair: Pair) -> tuple[Risk, str]:
     name = f"{text(role.get('kind'))} {text(role.get('name'))}"
     gained, lost = sorted(new - old), sorted(old - new)
     if was and was.get("name") != role.get("name"):
-        return Risk.SECURITY, f"{shown(sorted(new))} get {name} instead of {text(was.get('name'))}"
+        return (
+            Risk.SECURITY,
+            f"{shown(sorted(new))} {'gets' if len(new) == 1 else 'get'} {name} instead of {text(was.get('name'))}",
+        )
     if not gained and not lost:
         return Risk.NONE, f"the same subjects of {name}, written otherwise"
     parts = [f"{shown(gained)} {'gets' if len(gained) == 1 else 'get'} {name}"] if gained else []

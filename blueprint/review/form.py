@@ -6,6 +6,7 @@ form are the same object, however they are written.
 
 from __future__ import annotations
 
+import base64
 from collections.abc import Callable, Mapping
 from fnmatch import fnmatchcase
 from functools import lru_cache
@@ -37,8 +38,23 @@ def form(manifest: Manifest, kind: Kind | None) -> dict[str, Any]:
         if kind.status_subresource and "status" in body:
             body = {name: value for name, value in body.items() if name != "status"}
     name = f"{manifest.kind}.{manifest.ref.group}" if manifest.ref.group else manifest.kind
+    body = _secret(body) if name == "Secret" else body
     body = _filled(body, table("review_defaults")["kinds"].get(name, {}))
     return _metadata(_pods(Manifest(body, manifest.source), name))
+
+
+def _secret(body: dict[str, Any]) -> dict[str, Any]:
+    """With `stringData` in `data`, where the server writes it, over what stands there.
+
+    Source: k8s.io/kubernetes v1.35.4 pkg/apis/core/v1/conversion.go Convert_v1_Secret_To_core_Secret.
+    """
+    plain, data = body.get("stringData"), body.get("data", {})
+    if not isinstance(plain, dict) or not isinstance(data, dict):
+        return body
+    if not all(isinstance(value, str) for value in plain.values()):
+        return body
+    written = {key: base64.b64encode(value.encode()).decode() for key, value in plain.items()}
+    return {**{name: value for name, value in body.items() if name != "stringData"}, "data": {**data, **written}}
 
 
 def _metadata(body: dict[str, Any]) -> dict[str, Any]:

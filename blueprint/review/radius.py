@@ -44,7 +44,7 @@ def _judges(kind: str) -> bool:
 
 
 def _queues(pairs: Sequence[Pair], around: Around) -> Iterator[str]:
-    names = {(pair.cluster, pair.ref.name) for pair in pairs}
+    names = {(pair.cluster, m.ref.name) for pair in pairs for m in (pair.old, pair.new) if m is not None}
     found = around.sides.head.holding((b"LocalQueue",)).manifests
     local = [
         m
@@ -58,7 +58,8 @@ def _queues(pairs: Sequence[Pair], around: Around) -> Iterator[str]:
     serve = (
         f"{len(pairs)} ClusterQueues that change serve" if len(pairs) > 1 else "the ClusterQueue that changes serves"
     )
-    yield f"{serve} {counted(len(local), 'LocalQueue')} of {_few(teams)}{held}"
+    who = f"{counted(len(local), 'LocalQueue')} of {_few(teams)}" if local else "no LocalQueue"
+    yield f"{serve} {who}{held}"
 
 
 def _gpus(pair: Pair) -> int:

@@ -298,6 +298,8 @@ def configuration(case: Case) -> Said | None:
         risk = Risk.CAPACITY if component == "Kueue" else Risk.SECURITY if gate else Risk.TRAFFIC
         what = " (who may do what there)" if risk is Risk.SECURITY else ""
         inside = _inside(case.edit)
+        if inside == _SAME:
+            return Risk.NONE, f"{component}'s own configuration: {key} says the same, written otherwise"
         return risk, f"{component}'s own configuration: {inside or f'{key} changes'}{what}"
     if not readers:
         return Risk.NONE, f"{key} changes; no pod of the tree reads it"
@@ -305,6 +307,9 @@ def configuration(case: Case) -> Said | None:
         Risk.RESTART,
         f"{key} changes, read by {named(readers)}: seen after a restart where it is in the environment",
     )
+
+
+_SAME = "the same"
 
 
 def _inside(edit: Edit) -> str:
@@ -318,6 +323,8 @@ def _inside(edit: Edit) -> str:
     if not (isinstance(before, dict) and isinstance(after, dict)):
         return ""
     found = diff(before, after).edits
+    if not found:
+        return _SAME
     told = [f"{keyed_path(each.steps)} {' → '.join(shown_pair(each))}" for each in found[:3]]
     return ", ".join(told) + (f" and {len(found) - 3} more" if len(found) > 3 else "")
 

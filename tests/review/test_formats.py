@@ -164,6 +164,20 @@ def test_junit_is_xml(bench: Bench) -> None:
     assert root.attrib["failures"] == "1"
 
 
+def test_junit_tells_its_cases_apart() -> None:
+    """What has no place names none, and two cases have two names."""
+    from blueprint.report.junit import junit
+
+    meanings = tuple(Meaning(Risk.CAPACITY, f"team {n} loses 4", "", f"team {n}", "quota") for n in ("a", "b"))
+    found = review(
+        statement(1, words="image 1 → 2"), statement(1, words="arguments 1 → 2"), statement(2), meanings=meanings
+    )
+    cases = ElementTree.fromstring(junit(documents.as_findings(found, None), rules())).findall(".//testcase")
+    assert len({(each.attrib["classname"], each.attrib["name"]) for each in cases}) == len(cases) == 5
+    assert [each.attrib.get("file") for each in cases].count(None) == 2
+    assert not [each for each in cases if each.attrib.get("file") == "."]
+
+
 def test_nothing_changed(bench: Bench) -> None:
     found = bench.review(bench.tree, bench.tree)
     assert found.risk is Risk.NONE and not found.statements and not found.counts.touched
