@@ -319,3 +319,9 @@ def test_one_claim_has_one_size(platform: Path, put: Put) -> None:
     ):
         put("apps/b.yaml", same)
         assert not load(platform).findings
+
+
+def test_one_name_that_could_be_meant_is_one(platform: Path, put: Put) -> None:
+    put("apps/a.yaml", JOB.replace("team: search", "team: nobody"))
+    [finding] = load(platform).findings
+    assert (finding.code, finding.fix) == ("SPC203", "there is search")
