@@ -2,8 +2,10 @@
 
 import json
 import os
+import shutil
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -102,3 +104,23 @@ def test_a_handbook_is_written_where_its_links_lead_to_the_specs(platform):
     assert "(clusters/slices.yaml)" in run(platform, "handbook", "mine").stdout
     cards = json.loads(run(platform, "handbook", "mine", "-o", "json").stdout)["tasks"]
     assert {"Owner", "Input", "Output", "Acceptance", "Task"} == set(cards[0])
+
+
+def test_the_commands_of_the_page_run_as_they_stand(tmp_path):
+    """On the reference platform, with the manifests of somebody else beside it."""
+    root = Path(__file__).resolve().parents[2]
+    mine, other = tmp_path / "mine", tmp_path / "another/repo"
+    for part in ("apps", "argocd", "clusters", "policies"):
+        shutil.copytree(root / part, mine / part)
+    other.mkdir(parents=True)
+    (other / "app.yaml").write_text(
+        "apiVersion: argoproj.io/v1alpha1\nkind: Application\nmetadata: {name: a, namespace: argocd}\n"
+        "spec: {project: default, destination: {name: in-cluster, namespace: a}, "
+        "source: {repoURL: 'https://git.example.com/a', path: a}}\n"
+    )
+    page = (root / "docs/pictures.md").read_text()
+    block = page.split("```\n", 2)[1]
+    commands = [line.partition("#")[0].split() for line in block.splitlines()]
+    assert len(commands) == 5 and all(command[0] == "blueprint" for command in commands)
+    for command in commands:
+        assert run(mine, *command[1:]).stdout
