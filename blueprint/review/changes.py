@@ -119,9 +119,10 @@ class Judge:
         assert pair.old is not None and pair.new is not None  # noqa: S101 - a renamed object has both
         if pair.old.ref.group != pair.new.ref.group:
             return
-        yield from serving.told(pair).statements
+        served = serving.told(pair)
+        yield from served.statements
         for edit in self.difference(replace(pair, old=called(pair.old, pair.new))).edits:
-            for statement in self._edit(pair, pair.ref.kind_name, edit):
+            for statement in self._edit(pair, pair.ref.kind_name, served.hidden(edit)):
                 if statement.risk is not Risk.NONE:
                     yield statement
 
@@ -139,7 +140,7 @@ class Judge:
         yield from served.statements
         for edit in difference.edits:
             if not served.explains(edit):
-                yield from self._edit(pair, kind, edit)
+                yield from self._edit(pair, kind, served.hidden(edit))
         if difference.reordered and not difference.edits:
             yield from self._reordered(pair, kind, difference)
         yield from lost.moved(pair, self.around)

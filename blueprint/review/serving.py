@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from typing import Any
 
+from blueprint.catalog.crds import Json
 from blueprint.catalog.facts import option_name
 from blueprint.catalog.tables import table
 from blueprint.catalog.vllm import VERSION_NOTE
@@ -41,6 +42,13 @@ class Told:
 
     statements: tuple[Statement, ...] = ()
     options: frozenset[str] = frozenset()
+    secrets: frozenset[str] = frozenset()
+
+    def hidden(self, edit: Edit) -> Edit:
+        """The edit without what nobody may read in a comment."""
+        if not self.secrets or not {"args", "command", "env"} & set(edit.path):
+            return edit
+        return replace(edit, before=_hidden(edit.before, self.secrets), after=_hidden(edit.after, self.secrets))
 
     def explains(self, edit: Edit) -> bool:
         """Whether an edit is of one argument that a statement is about, or of the note that names the release."""
@@ -61,7 +69,26 @@ def told(pair: Pair) -> Told:
     found: list[tuple[Statement, str]] = []
     for name in old.keys() & new.keys():
         found += _between(pair, old[name], new[name])
-    return Told(tuple(each for each, _ in found), frozenset(option for _, option in found if option))
+    options = frozenset(option for _, option in found if option)
+    return Told(tuple(each for each, _ in found), options, frozenset(_secrets((*old.values(), *new.values()))))
+
+
+def _secrets(servers: Iterable[Server]) -> Iterator[str]:
+    for row in table("review_risks")["serving"]["options"]:
+        for option in (*row["options"], *row.get("env", ())) if row.get("secret") else ():
+            yield from (value for server in servers if (value := _value(server, option)) and value != _ON)
+
+
+def _hidden(value: Json, secrets: Iterable[str]) -> Json:
+    if isinstance(value, dict):
+        return {name: _hidden(child, secrets) for name, child in value.items()}
+    if isinstance(value, list):
+        return [_hidden(child, secrets) for child in value]
+    if not isinstance(value, str):
+        return value
+    for secret in secrets:
+        value = "…" if value == secret else value.replace(f"={secret}", "=…")
+    return value
 
 
 def _between(pair: Pair, old: Server, new: Server) -> Iterator[tuple[Statement, str]]:
