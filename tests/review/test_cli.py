@@ -50,3 +50,23 @@ def test_upgrade(trees: tuple[str, str]) -> None:
     assert done.exit_code == 0, done.output
     assert json.loads(done.output)["moves"][0]["verdict"] == "safe"
     assert isinstance(CliRunner().invoke(app, ["upgrade", trees[0]]).exception, UsageError)
+
+
+def test_what_users_get_fails_on_traffic(tmp_path: Path) -> None:
+    """A shorter context restarts pods, and is no mere restart; more sequences at once are."""
+    server = (
+        "apiVersion: apps/v1\nkind: Deployment\nmetadata: {{name: chat, namespace: web}}\nspec:\n"
+        "  selector: {{matchLabels: {{app: chat}}}}\n  template:\n    metadata: {{labels: {{app: chat}}}}\n"
+        "    spec:\n      containers:\n        - name: vllm\n"
+        "          image: registry.example.com/vllm-openai:v0.10.1\n"
+        "          args: [--model=org/a, --max-model-len={}, --max-num-seqs={}]\n"
+    )
+    for name, numbers in (("base", (32768, 64)), ("shorter", (16384, 64)), ("wider", (32768, 128))):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "a.yaml").write_text(server.format(*numbers))
+    sides = {name: [str(tmp_path / "base"), str(tmp_path / name)] for name in ("shorter", "wider")}
+    done = {name: CliRunner().invoke(app, ["review", *found, "--fail-on", "traffic"]) for name, found in sides.items()}
+    assert "a request may have 16384 tokens instead of 32768" in done["shorter"].output
+    assert done["shorter"].exit_code == 1
+    assert "restarts pods with other arguments" in done["wider"].output
+    assert done["wider"].exit_code == 0, done["wider"].output
