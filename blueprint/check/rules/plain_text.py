@@ -42,8 +42,8 @@ def readable(graph: Graph) -> Iterator[Finding]:
         places |= {
             f"spec.sources[{n}].repoURL": each.get("repoURL") for n, each in enumerate(maps(spec.get("sources")))
         }
-        for path, value in places.items():
-            if what := plaintext.by_form(known(value)):
+        for path, address in places.items():
+            if what := plaintext.by_form(known(address)):
                 yield say("TEN113", manifest, f"the address holds {what} in plain text", path, _FIX)
 
 
