@@ -16,9 +16,11 @@ prove that it did nothing but grow. Its proofs, where it was asked (`growth`, or
 from __future__ import annotations
 
 import base64
+import fcntl
 import json
 import os
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from hashlib import sha256
 from itertools import pairwise
@@ -67,9 +69,7 @@ class Ledger:
         """Read a ledger; a folder that does not exist is an empty one. Raises UsageError for one that is damaged."""
         ledger = cls(root)
         try:
-            if (file := root / _FILE).exists():
-                document = orjson.loads(file.read_bytes())
-                ledger.highest = {name: (int(row[0]), str(row[1])) for name, row in document["highest"].items()}
+            ledger.highest = _highest(root)
             for bundle in sorted(root.glob(f"bundles/*{SUFFIX}")):
                 ledger.entries += _entries(bundle.read_bytes(), bundle.name.removesuffix(SUFFIX))
         except (ValueError, KeyError, TypeError, IndexError, AttributeError, RecursionError) as error:
@@ -104,7 +104,21 @@ class Ledger:
         self._proofs[old.log, old.size, new.size] = path
 
     def save(self, stream: str, sequence: int, digest: str) -> None:
-        """Keep what was taken, and the sequence of the tree that it was about."""
+        """Keep what was taken, and the sequence of the tree that it was about.
+
+        Others may have saved since this ledger was opened: what they kept stays, and no sequence ever falls.
+        """
+        self.root.mkdir(parents=True, exist_ok=True)
+        with _alone(self.root):
+            for name, row in _highest(self.root).items():
+                self.highest[name] = max(row, self.seen(name), key=lambda each: each[0])
+            self._keep()
+            if sequence > self.seen(stream)[0]:
+                self.highest[stream] = (sequence, digest)
+                rows = {"highest": {name: list(row) for name, row in sorted(self.highest.items())}}
+                _put(self.root / _FILE, orjson.dumps(rows, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE))
+
+    def _keep(self) -> None:
         for data, proof in self._taken:
             _put(self.root / "bundles" / f"{proof.sha256}{SUFFIX}", data)
             if proof.logged and proof.logged.checkpoint:
@@ -112,10 +126,6 @@ class Ledger:
                 _put(place, proof.logged.checkpoint.encode())
         for (log, old, new), path in self._proofs.items():
             _put(self.root / _proof_of(log, old, new), orjson.dumps([step.hex() for step in path]))
-        if sequence > self.seen(stream)[0]:
-            self.highest[stream] = (sequence, digest)
-            rows = {"highest": {name: list(row) for name, row in sorted(self.highest.items())}}
-            _put(self.root / _FILE, orjson.dumps(rows, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE))
 
     def findings(self) -> list[Finding]:
         """SIG301 and SIG302: every way in which the logs contradict what is kept."""
@@ -176,6 +186,24 @@ class Ledger:
 
     def _finding(self, code: str, entry: Entry, message: str) -> Finding:
         return Finding(code, message, Source(str(self.root / "bundles" / f"{entry.bundle}{SUFFIX}")))
+
+
+def _highest(root: Path) -> dict[str, tuple[int, str]]:
+    """The highest sequence of each stream with its digest, as the folder has it now."""
+    if not (file := root / _FILE).exists():
+        return {}
+    return {name: (int(row[0]), str(row[1])) for name, row in orjson.loads(file.read_bytes())["highest"].items()}
+
+
+@contextmanager
+def _alone(root: Path) -> Iterator[None]:
+    """Hold the folder: Argo CD runs a verifier for each Application at once."""
+    descriptor = os.open(root, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
 
 
 def _subtrees(entry: Entry) -> Iterator[tuple[int, int, bytes]]:

@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from sigstore.oidc import IdentityToken
 
 RENDER_BUNDLE: Final = bundle_of("render")
+_BELIEVED: Final = 2**31
+"""A signature a second for 68 years: what an unverified file says above is no count, and would be the last one."""
 PROVENANCE_BUNDLE: Final = bundle_of("provenance")
 TOKEN: Final = "SIGSTORE_ID_TOKEN"  # noqa: S105 - the name of a variable, as cosign calls it
 PASSWORD: Final = "BLUEPRINT_KEY_PASSWORD"  # noqa: S105 - likewise
@@ -159,7 +161,13 @@ def to_sign(listing: Listing, *, sequence: int | None = None) -> tuple[Rendered 
         elif path in owned and owned[path] != present[path]:
             findings.append(listing.finding("TRE201", path, "was edited by hand", fix="render again"))
     before, previous = _before(listing, RENDER_BUNDLE)
-    if sequence is not None and sequence <= before:
+    if before > _BELIEVED and sequence is None:
+        message = (
+            f"the sequence {before} of what lies there counts no signatures: nobody verified it, nor goes on from it"
+        )
+        fix = "say the number of this signature, one more than the ledger holds (--sequence), or take the bundle away"
+        findings.append(listing.finding("SIG110", "", message, fix=fix))
+    elif sequence is not None and sequence <= before <= _BELIEVED:
         message = f"the sequence {sequence} does not follow {before}, which lies there: it would be refused as a replay"
         findings.append(listing.finding("SIG110", "", message))
     if findings:

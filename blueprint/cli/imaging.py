@@ -70,15 +70,15 @@ def check_(
 
     started = time.monotonic()
     locked = read_lock(file)
-    manifests = read(paths).manifests
+    reading = read(paths)
+    manifests = reading.manifests
     known = list(gates(manifests))
     if not known:
         raise UsageError("the tree renders no image gate", hint="a Policy with `images` says who may sign")
-    findings = [
-        finding
-        for prefixes, signers, age in known
-        for finding in check_images(manifests, locked, prefixes, signers, max_age=age)
-    ]
+    # What cannot be read may name an image, too.
+    findings = [*reading.findings]
+    for prefixes, signers, age in known:
+        findings += check_images(manifests, locked, prefixes, signers, max_age=age)
     _tell(output, findings, started, len(manifests))
 
 

@@ -181,6 +181,36 @@ def test_attributes(text: str, changed: bool) -> None:
     assert bool(list(changing([text.encode()], ["prod/a.yaml"]))) is changed
 
 
+@pytest.mark.parametrize(
+    "line",
+    [
+        b"\xef\xbb\xbf*.yaml text eol=crlf\n",
+        b"*.yam\\l text eol=crlf\n",
+        b"*.yaml foo=\xffx text eol=crlf\n",
+        b"*.yaml foo=\x0cx ident\n",
+        "*.yaml foo=\N{LINE SEPARATOR}x ident\n".encode(),
+        "*.yaml foo=\x85x ident\n".encode(),
+        b"*.yaml text\0 of no interest\n",
+        b"*.YAML text\n",
+        b"\xff.yaml text\n",
+    ],
+)
+def test_attributes_are_read_as_git_reads_them(line: bytes) -> None:
+    assert list(changing([line], ["prod/a.yaml"]))
+
+
+@pytest.mark.parametrize(
+    "nearer",
+    [
+        "# \N{LINE SEPARATOR}* -text\n".encode(),
+        b"* -text\n*.yaml text\n",
+        b"*" + b" " * 2100 + b"-text\n",
+    ],
+)
+def test_what_git_does_not_take_for_a_setting_settles_nothing(nearer: bytes) -> None:
+    assert list(changing([b"* text=auto eol=crlf\n"], ["a.yaml"], [nearer]))
+
+
 def test_a_nearer_file_settles_line_ends_and_nothing_else() -> None:
     above, nearer = b"* text=auto\n* filter=x\n", b"* -text\n"
     assert list(changing([b"* text=auto eol=crlf\n"], ["a"], [nearer])) == []

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
+from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
 from pathlib import Path
 
@@ -173,6 +174,29 @@ def test_nothing_is_kept_before_it_is_saved(tmp_path: Path, office: Office) -> N
     ledger = Ledger.open(tmp_path / "ledger")
     _take(ledger, office, _sign(office, 1))
     assert not (tmp_path / "ledger").exists()
+
+
+def test_ledgers_that_are_open_at_once_lose_nothing(tmp_path: Path) -> None:
+    first, second, third = (Ledger.open(tmp_path) for _ in range(3))
+    first.save("prod-a", 8, "new")
+    second.save("prod-a", 7, "old")
+    third.save("prod-b", 3, "other")
+    assert Ledger.open(tmp_path).highest == {"prod-a": (8, "new"), "prod-b": (3, "other")}
+    assert second.seen("prod-a") == (8, "new")
+
+
+def test_verifiers_at_once_lose_nothing(tmp_path: Path) -> None:
+    def keep(number: int) -> None:
+        Ledger.open(tmp_path).save(f"stream-{number % 4}", number, str(number))
+
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(keep, range(1, 81)))
+    assert {name: row[0] for name, row in Ledger.open(tmp_path).highest.items()} == {
+        "stream-0": 80,
+        "stream-1": 77,
+        "stream-2": 78,
+        "stream-3": 79,
+    }
 
 
 def test_a_bundle_that_was_changed_in_the_ledger(tmp_path: Path, office: Office) -> None:

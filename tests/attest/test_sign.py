@@ -76,6 +76,24 @@ def test_sequence_counts_on(tree: Path, office: Office) -> None:
     assert [finding.code for finding in why] == ["SIG110"]
 
 
+def test_a_number_that_nobody_counted_to_is_not_counted_on(bare: Path) -> None:
+    """Whoever may push could otherwise end the stream: after the highest number no signature follows."""
+    payload = {
+        "predicateType": RENDER,
+        "subject": [{"digest": {"sha256": "0" * 64}}],
+        "predicate": {"sequence": 2**53 - 3},
+    }
+    envelope = {"dsseEnvelope": {"payload": base64.b64encode(json.dumps(payload).encode()).decode()}}
+    (bare / ".attestations").mkdir()
+    (bare / ".attestations" / signing.RENDER_BUNDLE).write_text(json.dumps(envelope))
+    refused, why = signing.to_sign(of_folder(bare))
+    assert refused is None
+    assert [(finding.code, "--sequence" in finding.fix) for finding in why] == [("SIG110", True)]
+    what, findings = signing.to_sign(of_folder(bare), sequence=9)
+    assert what is not None
+    assert (what.sequence, findings) == (9, [])
+
+
 @pytest.mark.parametrize(
     ("change", "code"),
     [

@@ -291,6 +291,10 @@ def test_images_are_locked_and_checked(shell: Shell, repository: Path) -> None:
             pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p", "namespace": "t"}, "spec": spec}
             (shell.folder / "tree/pod.json").write_text(json.dumps(pod))
             assert "SIG40" in shell.run("images", "check", "tree", code=code) or code == 0
+        (shell.folder / "tree/pod.yaml").write_text(
+            f"kind: Pod\nspec: {{containers: [{{image: {unsigned}}}]}}\n  - broken\n"
+        )
+        assert "YML" in shell.run("images", "check", "tree", code=1)
         (shell.folder / "tree/gate.json").unlink()
         assert "no image gate" in shell.run("images", "check", "tree", code=2)
 
