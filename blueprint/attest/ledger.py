@@ -168,10 +168,7 @@ class Ledger:
         roots = {(entry.log, entry.size): bytes.fromhex(entry.root) for entry in self.entries}
         for (log, old_size, new_size), path in self._proofs.items():
             if not is_beginning(old_size, roots[log, old_size], new_size, roots[log, new_size], path):
-                message = (
-                    f"the log does not prove that its tree of size {new_size} goes on from that of size {old_size}"
-                )
-                yield Finding("SIG302", message, Source(str(self.root / _proof_of(log, old_size, new_size))))
+                yield _unproven(self.root / _proof_of(log, old_size, new_size))
         for file in sorted(self.root.glob("consistency/*/*.json")):
             old, _, new = file.stem.partition("-")
             try:
@@ -181,11 +178,17 @@ class Ledger:
             except (ValueError, TypeError, OSError):
                 holds = False
             if not holds:
-                message = f"the log does not prove that its tree of size {new} goes on from that of size {old}"
-                yield Finding("SIG302", message, Source(str(file)))
+                yield _unproven(file)
 
     def _finding(self, code: str, entry: Entry, message: str) -> Finding:
         return Finding(code, message, Source(str(self.root / "bundles" / f"{entry.bundle}{SUFFIX}")))
+
+
+def _unproven(file: Path) -> Finding:
+    """SIG302 about a consistency proof, which is called after the two sizes that it ties."""
+    old, _, new = file.stem.partition("-")
+    message = f"the log does not prove that its tree of size {new} goes on from that of size {old}"
+    return Finding("SIG302", message, Source(str(file)))
 
 
 def _highest(root: Path) -> dict[str, tuple[int, str]]:

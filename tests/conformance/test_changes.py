@@ -14,8 +14,9 @@ from blueprint.admission.decide import decide
 from blueprint.admission.world import world
 from blueprint.finding import Source
 from blueprint.objects import Manifest
-from tests.conformance.kueue.edits import edited, one_less, renamed
+from tests.conformance.kueue.edits import edited, one_less
 from tests.conformance.kueue.oracle import Answer, Oracle
+from tests.conformance.kueue.shrink import renamed
 from tests.conformance.kueue.worlds import Made, Maker
 
 CHANGES = int(os.environ.get("BLUEPRINT_CHANGES", "12"))
@@ -59,7 +60,7 @@ def test_what_is_proposed_is_enough_and_one_less_is_not(oracle: Oracle) -> None:
     proposed = [pair for pair, _ in zip(proposals(), range(CHANGES), strict=False)]
     less = [(made, smaller) for made, change in proposed if (smaller := one_less(change)) is not None]
     enough = answers(oracle, [edited(made, change) for made, change in proposed])
-    short = answers(oracle, [renamed(edited(made, change), "v") for made, change in less])
+    short = answers(oracle, [renamed(edited(made, change), f"v{made.seed}", made.seed) for made, change in less])
     levers = Counter(change.field.split("[")[0].split(" ")[0] for _, change in proposed)
     print(f"{len(proposed)} changes ({dict(levers)}), {len(less)} of them by one less")
     wrong = [f"{made.seed}: {change.words}" for made, change in proposed if not enough[made.seed].admitted]

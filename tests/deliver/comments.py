@@ -5,12 +5,11 @@ from __future__ import annotations
 import json
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler
 from urllib.parse import parse_qs, unquote, urlsplit
 
 from tests.loopback import http_server
 
-from .forges import TOKEN
+from .forges import TOKEN, Answering
 
 ME = "github-actions[bot]"
 LISTS = {
@@ -50,19 +49,7 @@ class Forge:
         return [each["body"] for each in self.comments]
 
 
-class Handler(BaseHTTPRequestHandler):
-    def log_message(self, *arguments):
-        pass
-
-    def answer(self, status, value=None, headers=None):
-        data = b"" if value is None else json.dumps(value).encode()
-        self.send_response(status)
-        for name, text in (headers or {}).items():
-            self.send_header(name, text)
-        self.send_header("Content-Length", str(len(data)))
-        self.end_headers()
-        self.wfile.write(data)
-
+class Handler(Answering):
     def handle_any(self):
         held: Forge = self.server.held
         size = int(self.headers.get("Content-Length") or 0)

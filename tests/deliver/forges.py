@@ -13,20 +13,24 @@ TOKEN = "t0ken-of-a-test"
 PAGE = 50
 
 
-class Handler(BaseHTTPRequestHandler):
-    """Keeps what was opened in `server.opened`, and every request in `server.seen`."""
+class Answering(BaseHTTPRequestHandler):
+    """Answers in JSON, and says nothing on the terminal."""
 
     def log_message(self, *arguments):
         pass
 
-    def answer(self, status, value, headers=None):
-        data = json.dumps(value).encode()
+    def answer(self, status, value=None, headers=None):
+        data = b"" if value is None else json.dumps(value).encode()
         self.send_response(status)
         for name, text in (headers or {}).items():
             self.send_header(name, text)
         self.send_header("Content-Length", str(len(data)))
         self.end_headers()
         self.wfile.write(data)
+
+
+class Handler(Answering):
+    """Keeps what was opened in `server.opened`, and every request in `server.seen`."""
 
     def handle_any(self):
         kind = self.server.kind

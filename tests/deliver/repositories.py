@@ -9,10 +9,21 @@ import tarfile
 from hashlib import sha256
 from pathlib import Path
 
+import pytest
+
 from blueprint.deliver.release import Release
 from blueprint.tree.lock import Lock, Made, Part, digest
 
 PATH = "rendered"
+
+
+def own_config(monkeypatch: pytest.MonkeyPatch, folder: Path, more: str = "") -> Path:
+    """Git knows one user, and nothing of whoever runs the tests; the file that says so."""
+    file = folder / "gitconfig"
+    file.write_text(f"[user]\n  name = Render\n  email = render@example.com\n{more}")
+    monkeypatch.setenv("GIT_CONFIG_GLOBAL", str(file))
+    monkeypatch.setenv("GIT_CONFIG_NOSYSTEM", "1")
+    return file
 
 
 def made(inputs: str) -> Made:

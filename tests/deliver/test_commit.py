@@ -8,16 +8,13 @@ from blueprint.deliver.release import REFERENCES
 from blueprint.errors import EnvironmentLacks
 from blueprint.tree.lock import NAME
 
-from .repositories import PATH, bare, both, files_at, git, history, release, someone_pushes
+from .repositories import PATH, bare, both, files_at, git, history, own_config, release, someone_pushes
 
 
 @pytest.fixture(autouse=True)
 def identity(monkeypatch, tmp_path):
     """Git knows this user, and nothing of whoever runs the tests."""
-    (tmp_path / "gitconfig").write_text("[user]\n  name = Render\n  email = render@example.com\n")
-    monkeypatch.setenv("GIT_CONFIG_GLOBAL", str(tmp_path / "gitconfig"))
-    monkeypatch.setenv("GIT_CONFIG_NOSYSTEM", "1")
-    return tmp_path / "gitconfig"
+    return own_config(monkeypatch, tmp_path)
 
 
 @pytest.fixture

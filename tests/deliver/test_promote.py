@@ -3,16 +3,14 @@ import pytest
 from blueprint.deliver import Order, Remote, Status, deliver, source_of_promotion, source_of_rollback
 from blueprint.errors import UsageError
 
-from .repositories import PATH, bare, both, files_at, git, history, someone_pushes
+from .repositories import PATH, bare, both, files_at, git, history, own_config, someone_pushes
 
 STAGES = (("preprod",), ("prod-a",))
 
 
 @pytest.fixture
 def remote(tmp_path, monkeypatch):
-    (tmp_path / "gitconfig").write_text("[user]\n  name = Render\n  email = render@example.com\n")
-    monkeypatch.setenv("GIT_CONFIG_GLOBAL", str(tmp_path / "gitconfig"))
-    monkeypatch.setenv("GIT_CONFIG_NOSYSTEM", "1")
+    own_config(monkeypatch, tmp_path)
     return bare(tmp_path)
 
 

@@ -15,18 +15,14 @@ from blueprint.deliver.message import trailers
 from blueprint.errors import EnvironmentLacks
 from blueprint.tree.lock import NAME, digest, parse
 
-from .repositories import PATH, bare, both, files_at, git, history, someone_pushes
+from .repositories import PATH, bare, both, files_at, git, history, own_config, someone_pushes
 
 ROUNDS = 100
 
 
 @pytest.fixture
 def quiet(monkeypatch, tmp_path):
-    (tmp_path / "gitconfig").write_text(
-        "[user]\n  name = Render\n  email = render@example.com\n[core]\n  fsync = none\n"
-    )
-    monkeypatch.setenv("GIT_CONFIG_GLOBAL", str(tmp_path / "gitconfig"))
-    monkeypatch.setenv("GIT_CONFIG_NOSYSTEM", "1")
+    own_config(monkeypatch, tmp_path, "[core]\n  fsync = none\n")
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     return bare(tmp_path)
 

@@ -11,7 +11,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from blueprint.attest.parts import part_of
 from blueprint.new import copy_example
 
-from .repositories import bare, files_at, git, someone_pushes
+from .repositories import bare, files_at, git, own_config, someone_pushes
 from .test_verbs import keep, run
 
 DELIVERY = """apiVersion: platform.blueprint/v1alpha1
@@ -63,9 +63,7 @@ class World:
 
 @pytest.fixture
 def world(tmp_path, monkeypatch):
-    (tmp_path / "gitconfig").write_text("[user]\n  name = Render\n  email = render@example.com\n")
-    monkeypatch.setenv("GIT_CONFIG_GLOBAL", str(tmp_path / "gitconfig"))
-    monkeypatch.setenv("GIT_CONFIG_NOSYSTEM", "1")
+    own_config(monkeypatch, tmp_path)
     monkeypatch.setenv("NO_COLOR", "1")
     return lambda revision: World(tmp_path, revision)
 

@@ -18,7 +18,7 @@ import pytest
 from blueprint.deliver import Order, Remote, Status, deliver, source_of_promotion, source_of_rollback
 from blueprint.errors import EnvironmentLacks
 
-from .repositories import PATH, bare, both, files_at, git, history, someone_pushes
+from .repositories import PATH, bare, both, files_at, git, history, own_config, someone_pushes
 from .test_verbs import over_http
 
 ROUNDS = 20
@@ -27,11 +27,7 @@ SSHD = shutil.which("sshd") or shutil.which("sshd", path="/usr/sbin:/usr/local/s
 
 @pytest.fixture
 def remote(tmp_path, monkeypatch):
-    (tmp_path / "gitconfig").write_text(
-        "[user]\n  name = Render\n  email = render@example.com\n[core]\n  fsync = none\n"
-    )
-    monkeypatch.setenv("GIT_CONFIG_GLOBAL", str(tmp_path / "gitconfig"))
-    monkeypatch.setenv("GIT_CONFIG_NOSYSTEM", "1")
+    own_config(monkeypatch, tmp_path, "[core]\n  fsync = none\n")
     monkeypatch.delenv("SSH_AUTH_SOCK", raising=False)
     return bare(tmp_path)
 

@@ -13,15 +13,13 @@ from blueprint.new import copy_example
 from tests.loopback import http_server
 
 from .forges import TOKEN, forge_of
-from .repositories import bare, files_at, git, history
+from .repositories import bare, files_at, git, history, own_config
 
 
 @pytest.fixture
 def world(tmp_path, monkeypatch):
     """A platform in a Git repository of its own, and a bare GitOps repository."""
-    (tmp_path / "gitconfig").write_text("[user]\n  name = Render\n  email = render@example.com\n")
-    monkeypatch.setenv("GIT_CONFIG_GLOBAL", str(tmp_path / "gitconfig"))
-    monkeypatch.setenv("GIT_CONFIG_NOSYSTEM", "1")
+    own_config(monkeypatch, tmp_path)
     monkeypatch.setenv("NO_COLOR", "1")
     copy_example("minimal", tmp_path / "platform")
     git(tmp_path / "platform", "init", "--quiet", "--initial-branch=main")

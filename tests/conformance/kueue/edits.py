@@ -6,7 +6,6 @@ import copy
 import re
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import Any
 
 import yaml
 
@@ -15,20 +14,6 @@ from blueprint.admission.change import Change
 from tests.conformance.kueue.worlds import Body, Made
 
 _NUMBER = re.compile(r"(nominalQuota|borrowingLimit|lendingLimit) of (\S+) on flavor (\S+)")
-
-
-def renamed(made: Made, letter: str) -> Made:
-    """The same world under another name."""
-    old, new = f"w{made.seed}", f"{letter}{made.seed}"
-
-    def walk(value: Any) -> Any:
-        if isinstance(value, dict):
-            return {key: walk(item) for key, item in value.items()}
-        if isinstance(value, list):
-            return [walk(item) for item in value]
-        return new + value[len(old) :] if value == old or str(value).startswith(f"{old}-") else value
-
-    return Made(made.seed, walk(made.objects), walk(made.workloads))
 
 
 def edited(made: Made, change: Change) -> Made:
