@@ -203,7 +203,7 @@ RUNS: dict[str, Run] = {
         lambda vault: vault.shell.office.store.token(RENDERER, exp=1_700_000_000, iat=1_600_000_000).encode(),
         _sign(*KEYLESS, code=2),
     ),
-    # Cut where its signature begins: of tokens cut inside it, one in sixteen still reads as one, and Fulcio refuses that.
+    # Cut where its signature begins: one in sixteen of those cut inside it still reads as one, and Fulcio refuses that.
     "a token that was cut": _with(
         "token", lambda vault: (vault.shell.folder / "token").read_bytes().rpartition(b".")[0], _sign(*KEYLESS, code=2)
     ),
