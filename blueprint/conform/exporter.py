@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import http.server
+import re
 import threading
 import time
 from abc import ABC, abstractmethod
@@ -52,14 +53,23 @@ class Exporter(ABC):
 
 
 @dataclass(slots=True)
-class Gauges(Exporter):
-    """One value for each series (as `named` writes it); a series that is taken out is no longer exposed."""
+class Loads(Exporter):
+    """What runs under loads: for each series (as `named` writes it) its value, or what it grows by in a second if it is
+    one of `counters`; a series that is taken out of `values` is no longer exposed.
+    """
 
+    counters: frozenset[str] = frozenset()
     values: dict[str, float] = field(default_factory=dict)
+    _totals: dict[str, float] = field(default_factory=dict, init=False, repr=False)
+    _last: float | None = field(default=None, init=False, repr=False)
 
     def text(self, now: float) -> str:
-        """The values as they are."""
-        return written(self.values)
+        """The values of gauges as they are, and how far the counters came since they were asked last."""
+        passed, self._last = now - (now if self._last is None else self._last), now
+        exposed = dict(self.values)
+        for name in self.counters & exposed.keys():
+            self._totals[name] = exposed[name] = self._totals.get(name, 0.0) + exposed[name] * passed
+        return written(exposed)
 
 
 def written(values: dict[str, float]) -> str:
@@ -71,6 +81,11 @@ def selected(query: str) -> Iterable[Select]:
     """The series that a query selects; none of one that is no PromQL."""
     parsed = read(query)
     return [] if parsed.tree is None else [select for select, _ in selects(parsed.tree)]
+
+
+def shortened(query: str, window: str) -> str:
+    """The query with short windows: minutes of a cluster are seconds here."""
+    return re.sub(r"\[\d+m\]", f"[{window}]", query)
 
 
 def fixed(select: Select) -> dict[str, str]:

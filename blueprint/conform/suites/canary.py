@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import copy
-import re
 from collections.abc import Callable
 from typing import Any
 
 from blueprint.conform.client import Target
 from blueprint.conform.components.kueue import KUEUE, TRAINING
 from blueprint.conform.components.rollouts import PROMETHEUS, ROLLOUTS
+from blueprint.conform.exporter import shortened
 from blueprint.conform.stage import Fault, Stage, Suite, WrongAnswerError, accepted
 from blueprint.conform.tree import Tree
 from blueprint.conform.vllm import Mode, Simulator, Version
@@ -36,7 +36,7 @@ def run(stage: Stage) -> None:
     queries = tuple(m["provider"]["prometheus"]["query"] for m in template["spec"]["metrics"])
     names = [*Mode, _FULL]
     exporter = stage.local.ground("prometheus").ports["exporter"]
-    with Simulator(exporter, tuple(_shortened(query) for query in queries)) as simulator:
+    with Simulator(exporter, tuple(shortened(query, _WINDOW) for query in queries)) as simulator:
         with stage.case("a first version of each runs") as case:
             accepted(stage.client.create(_analysis(template, address)), "the tree's analysis")
             for name in names:
@@ -111,11 +111,6 @@ def _decided(body: Body) -> bool:
     return _promoted(body) or _aborted(body) or _undecided(body)
 
 
-def _shortened(query: str) -> str:
-    """The query with short windows: minutes of a cluster are seconds here."""
-    return re.sub(r"\[\d+m\]", f"[{_WINDOW}]", query)
-
-
 def _analysis(template: Body, address: str) -> Body:
     """The tree's analysis: its queries, conditions and limits; only time is shorter, and Prometheus elsewhere."""
     made = copy.deepcopy(template)
@@ -123,7 +118,7 @@ def _analysis(template: Body, address: str) -> Body:
     for metric in made["spec"]["metrics"]:
         metric |= {"interval": "2s", "count": _COUNT}
         source = metric["provider"]["prometheus"]
-        source |= {"address": address, "query": _shortened(source["query"])}
+        source |= {"address": address, "query": shortened(source["query"], _WINDOW)}
     return made
 
 

@@ -1,20 +1,23 @@
-"""Scaling: KEDA and Kubernetes' own autoscaler, by the tree's triggers and limits, on series of a real Prometheus."""
+"""Scaling: KEDA and Kubernetes' own autoscaler, by the tree's triggers and limits, on what a real Prometheus records by
+the tree's rules of the series that pods and proxies expose.
+"""
 
 from __future__ import annotations
 
 import copy
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from blueprint.conform.client import Target
 from blueprint.conform.components.keda import ADAPTER, OPERATOR, external_metrics
 from blueprint.conform.components.kueue import KUEUE, TRAINING
-from blueprint.conform.components.rollouts import PROMETHEUS
-from blueprint.conform.exporter import Gauges, fixed, named, selected
+from blueprint.conform.components.rollouts import PROMETHEUS, load_rules
+from blueprint.conform.exporter import Loads, fixed, named, shortened
 from blueprint.conform.stage import Fault, Stage, Suite, WrongAnswerError, accepted, condition, holds
 from blueprint.conform.tree import Tree
+from blueprint.promql import Call, read, selects
 from blueprint.quantity import parse_quantity
 
 Body = dict[str, Any]
@@ -22,18 +25,23 @@ Body = dict[str, Any]
 _SPACE = "conform-scaling"
 _MINUTE = 60
 """Windows of a cluster are divided by this: its minutes are seconds here."""
+_WINDOW = "6s"
+"""The windows of recording rules, though: a rate wants several scrapes, of which there is one a second."""
+_RATES = frozenset({"rate", "irate", "increase"})
 _TOLERANCE = 0.1
 """kube-controller-manager v1.35.4 --horizontal-pod-autoscaler-tolerance."""
+_LITTLE, _NEAR = 1.05, 0.02
+"""A little more, and how near to it a rate over scrapes comes: together well within the tolerance."""
 _STRETCH = 3
 """Times the patience of a stage: going down takes one window for each pod."""
 
 
 @dataclass(frozen=True, slots=True)
 class Scaler:
-    """A ScaledObject of the tree: the series of its trigger, the value for one replica, and its limits."""
+    """A ScaledObject of the tree: what its trigger follows, the value for one replica, and its limits."""
 
     body: Body
-    series: str
+    follows: Followed
     threshold: float
     low: int
     high: int
@@ -44,19 +52,42 @@ class Scaler:
         return str(self.body["metadata"]["name"])
 
 
+@dataclass(frozen=True, slots=True)
+class Followed:
+    """The one exposed series that a query comes from, whether it counts, and the recording rules in between."""
+
+    series: str
+    counts: bool
+    rules: tuple[Body, ...] = ()
+
+
+def followed(tree: Tree, query: str) -> Followed | None:
+    """What a query follows, through the tree's recording rules; None where that is not one series."""
+    parsed = read(query).tree
+    found = list(selects(parsed)) if parsed is not None else []
+    if len(found) != 1:
+        return None
+    [(select, above)] = found
+    labels = fixed(select)
+    for rule in (r for b in tree.of_kind("PrometheusRule") for g in b["spec"]["groups"] for r in g["rules"]):
+        if rule.get("record") == select.metric and labels.items() <= rule.get("labels", {}).items():
+            below = followed(tree, rule["expr"])
+            return below and replace(below, rules=(*below.rules, {**rule, "expr": shortened(rule["expr"], _WINDOW)}))
+    counts = any(isinstance(node, Call) and node.function in _RATES for node in above)
+    return Followed(named(select.metric, labels), counts)
+
+
 def scalers(tree: Tree) -> list[Scaler]:
-    """The ScaledObjects with one trigger on one series of Prometheus, counted for each replica."""
+    """The ScaledObjects with one trigger on Prometheus that follows one series, counted for each replica."""
     found = []
     for body in tree.of_kind("ScaledObject"):
         spec = body["spec"]
         [trigger, *more] = spec["triggers"]
         if more or trigger["type"] != "prometheus" or trigger.get("metricType", "AverageValue") != "AverageValue":
             continue
-        [select, *others] = selected(trigger["metadata"]["query"])
-        if not others:
-            series = named(select.metric, fixed(select))
+        if follows := followed(tree, trigger["metadata"]["query"]):
             threshold = float(trigger["metadata"]["threshold"])
-            found.append(Scaler(body, series, threshold, spec["minReplicaCount"], spec["maxReplicaCount"]))
+            found.append(Scaler(body, follows, threshold, spec["minReplicaCount"], spec["maxReplicaCount"]))
     return found
 
 
@@ -83,9 +114,11 @@ def run(stage: Stage) -> None:
         stage.local.create([service, api])
         stage.until(api, lambda b: holds(b, "Available"), stage.patience, "the external metrics to be served")
         case.said = "keda, keda-adapter, prometheus"
+        load_rules(stage.local.ground(PROMETHEUS.name), [rule for scaler in found for rule in scaler.follows.rules])
     prometheus = stage.local.ground(PROMETHEUS.name).ports
-    with Gauges(prometheus["exporter"]) as exporter:
-        exporter.values |= {scaler.series: 0.0 for scaler in found}
+    counters = frozenset(scaler.follows.series for scaler in found if scaler.follows.counts)
+    with Loads(prometheus["exporter"], counters) as exporter:
+        exporter.values |= {scaler.follows.series: 0.0 for scaler in found}
         for scaler in found:
             address = f"http://127.0.0.1:{prometheus['serve']}"
             accepted(stage.client.create(_deployment(scaler)), f"Deployment {scaler.name}")
@@ -93,9 +126,9 @@ def run(stage: Stage) -> None:
         _values(stage, found, exporter)
 
 
-def _values(stage: Stage, found: list[Scaler], exporter: Gauges) -> None:
+def _values(stage: Stage, found: list[Scaler], exporter: Loads) -> None:
     def expose(value: Callable[[Scaler], float]) -> None:
-        exporter.values |= {scaler.series: value(scaler) for scaler in found}
+        exporter.values |= {scaler.follows.series: value(scaler) for scaler in found}
 
     with stage.case("without load it has its fewest, and KEDA says that it is ready") as case:
         for scaler in found:
@@ -106,9 +139,9 @@ def _values(stage: Stage, found: list[Scaler], exporter: Gauges) -> None:
         case.said = _all(stage, found, lambda s: expected(s, s.threshold * (s.low + 1.5), s.low))
     with stage.case("a little more changes nothing", negative=True) as case:
         there = {s.name: expected(s, s.threshold * (s.low + 1.5), s.low) for s in found}
-        expose(lambda s: s.threshold * there[s.name] * 1.08)
+        expose(lambda s: s.threshold * there[s.name] * _LITTLE)
         for scaler in found:
-            _seen(stage, scaler, scaler.threshold * 1.08)
+            _seen(stage, scaler, scaler.threshold * _LITTLE)
         case.said = _all(stage, found, lambda s: there[s.name])
     with stage.case("never more than its most", negative=True) as case:
         expose(lambda s: s.threshold * s.high * 10)
@@ -161,7 +194,7 @@ def _seen(stage: Stage, scaler: Scaler, average: float) -> None:
     def read(body: Body) -> bool:
         rows = (body.get("status") or {}).get("currentMetrics") or ()
         values = [row["external"]["current"].get("averageValue") for row in rows if row.get("type") == "External"]
-        return any(value and abs(float(parse_quantity(value)) - average) < average * 0.01 for value in values)
+        return any(value and abs(float(parse_quantity(value)) - average) < average * _NEAR for value in values)
 
     _autoscaler(stage, scaler, read, f"{average:g} for each replica of {scaler.name} to be read")
 
