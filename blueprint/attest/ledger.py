@@ -2,7 +2,7 @@
 
 A ledger is a folder, best in a repository of its own::
 
-    ledger.json                     the highest sequence of each stream (a cluster, or "all"), and the digest it had
+    ledger.json                     the highest sequence of each set of clusters, and the digest that the tree had
     bundles/<sha256>.sigstore.json  every bundle that was accepted
     checkpoints/<log>/<size>.txt    every checkpoint that came with them, as the log signed it
 
@@ -19,7 +19,7 @@ import base64
 import fcntl
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from hashlib import sha256
@@ -32,10 +32,12 @@ import orjson
 from blueprint.attest.bundle import Proof
 from blueprint.attest.filelist import SUFFIX
 from blueprint.attest.merkle import is_beginning, node, root_from
+from blueprint.attest.order import ANY, Scope, Seen, scope
 from blueprint.errors import UsageError
 from blueprint.finding import Finding, Source
 
 _FILE: Final = "ledger.json"
+_SCHEMA: Final = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,10 +58,10 @@ class Entry:
 
 @dataclass(slots=True)
 class Ledger:
-    """What was seen. `highest` is stream → (sequence, digest); `entries` are those of the bundles, sorted."""
+    """What was seen. `highest` is clusters → (sequence, digest); `entries` are those of the bundles, sorted."""
 
     root: Path
-    highest: dict[str, tuple[int, str]] = field(default_factory=dict)
+    highest: dict[Scope, tuple[int, str]] = field(default_factory=dict)
     entries: list[Entry] = field(default_factory=list)
     _taken: list[tuple[bytes, Proof]] = field(default_factory=list)
     _proofs: dict[tuple[str, int, int], list[bytes]] = field(default_factory=dict)
@@ -68,18 +70,17 @@ class Ledger:
     def open(cls, root: Path) -> Ledger:
         """Read a ledger; a folder that does not exist is an empty one. Raises UsageError for one that is damaged."""
         ledger = cls(root)
-        try:
-            ledger.highest = _highest(root)
+        with _read(root):
+            ledger.highest = dict(_highest(root))
             for bundle in sorted(root.glob(f"bundles/*{SUFFIX}")):
-                ledger.entries += _entries(bundle.read_bytes(), bundle.name.removesuffix(SUFFIX))
-        except (ValueError, KeyError, TypeError, IndexError, AttributeError, RecursionError) as error:
-            raise UsageError(f"the ledger is damaged: {error}", where=str(root), hint="restore it from Git") from None
+                data, name = bundle.read_bytes(), bundle.name.removesuffix(SUFFIX)
+                if sha256(data).hexdigest() != name:
+                    raise ValueError(f"bundles/{bundle.name} is not the bundle that was kept")
+                ledger.entries += _entries(data, name)
+                if not ledger.highest:
+                    raise ValueError(f"bundles are kept, and {_FILE} is gone")
         ledger.entries.sort(key=lambda entry: (entry.log, entry.size, entry.index))
         return ledger
-
-    def seen(self, stream: str) -> tuple[int, str]:
-        """The highest sequence of a stream with its digest; (0, "") where nothing was seen."""
-        return self.highest.get(stream, (0, ""))
 
     def take(self, data: bytes, proof: Proof) -> None:
         """Add a bundle that was verified; nothing is written before `save`."""
@@ -103,20 +104,24 @@ class Ledger:
         """Add what a log answered; it is judged by `findings`, and nothing is written before `save`."""
         self._proofs[old.log, old.size, new.size] = path
 
-    def save(self, stream: str, sequence: int, digest: str) -> None:
-        """Keep what was taken, and the sequence of the tree that it was about.
+    def save(self, clusters: Collection[str], sequence: int, digest: str) -> None:
+        """Keep what was taken, and the sequence of the tree of these clusters that it was about.
 
-        Others may have saved since this ledger was opened: what they kept stays, and no sequence ever falls.
+        Others may have saved since this ledger was opened: what they kept stays, and no sequence ever falls. Raises
+        UsageError for a ledger that was damaged meanwhile, and writes nothing into it.
         """
         self.root.mkdir(parents=True, exist_ok=True)
         with _alone(self.root):
-            for name, row in _highest(self.root).items():
-                self.highest[name] = max(row, self.seen(name), key=lambda each: each[0])
+            with _read(self.root):
+                kept = _highest(self.root)
+            for name, row in kept.items():
+                self.highest[name] = max(row, self.highest.get(name, row), key=lambda each: each[0])
+            if sequence > self.highest.get(scope(clusters), (0, ""))[0]:
+                self.highest[scope(clusters)] = (sequence, digest)
+            if self.highest != kept:
+                # Before the bundles: without them a replay still shows, and they come again with the next run.
+                _put(self.root / _FILE, _dump(self.highest))
             self._keep()
-            if sequence > self.seen(stream)[0]:
-                self.highest[stream] = (sequence, digest)
-                rows = {"highest": {name: list(row) for name, row in sorted(self.highest.items())}}
-                _put(self.root / _FILE, orjson.dumps(rows, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE))
 
     def _keep(self) -> None:
         for data, proof in self._taken:
@@ -129,7 +134,13 @@ class Ledger:
 
     def findings(self) -> list[Finding]:
         """SIG301 and SIG302: every way in which the logs contradict what is kept."""
-        return [*self._included(), *self._forks(), *self._contradictions(), *self._inconsistent()]
+        return [
+            *self._included(),
+            *self._forks(),
+            *self._kept(),
+            *self._contradictions(),
+            *self._inconsistent(),
+        ]
 
     def _included(self) -> Iterator[Finding]:
         for entry in self.entries:
@@ -150,6 +161,20 @@ class Ledger:
             other = leaves.setdefault((entry.log, entry.index), entry)
             if other.leaf != entry.leaf:
                 yield self._finding("SIG302", entry, f"the log had two entries with the index {entry.index}")
+
+    def _kept(self) -> Iterator[Finding]:
+        """Checkpoints as the log signed them: they outlast a bundle that somebody took away."""
+        roots = {(entry.log, entry.size): entry for entry in self.entries}
+        for file in sorted(self.root.glob("checkpoints/*/*.txt")):
+            try:
+                size = int(file.stem)
+                root = _checkpoint_root(self.root, file.parent.name, size)
+            except (ValueError, IndexError, OSError):
+                yield Finding("SIG301", "a checkpoint that was kept cannot be read", Source(str(file)))
+                continue
+            entry = roots.get((file.parent.name, size))
+            if entry is not None and entry.root != root.hex():
+                yield self._finding("SIG302", entry, f"the log had another tree of size {size}, and signed it")
 
     def _contradictions(self) -> Iterator[Finding]:
         """Complete subtrees that two proofs both speak of: a hash that differs is a different history."""
@@ -191,11 +216,39 @@ def _unproven(file: Path) -> Finding:
     return Finding("SIG302", message, Source(str(file)))
 
 
-def _highest(root: Path) -> dict[str, tuple[int, str]]:
-    """The highest sequence of each stream with its digest, as the folder has it now."""
+@contextmanager
+def _read(root: Path) -> Iterator[None]:
+    """Turn what a damaged ledger raises into one error with words."""
+    try:
+        yield
+    except (ValueError, KeyError, TypeError, IndexError, AttributeError, RecursionError, OSError) as error:
+        raise UsageError(f"the ledger is damaged: {error}", where=str(root), hint="restore it from Git") from None
+
+
+def _highest(root: Path) -> Seen:
+    """The highest sequence of each set of clusters with its digest, as the folder has it now."""
     if not (file := root / _FILE).exists():
         return {}
-    return {name: (int(row[0]), str(row[1])) for name, row in orjson.loads(file.read_bytes())["highest"].items()}
+    document = orjson.loads(file.read_bytes())
+    if "schema" not in document:
+        # Rows of one cluster held the digest of the whole tree, and "all" any clusters: their numbers count, no more.
+        rows = document["highest"].items()
+        return {(ANY if name == "all" else str(name),): (_number(row[0]), "") for name, row in rows}
+    if document["schema"] != _SCHEMA:
+        raise ValueError(f"schema {document['schema']!r}; this blueprint knows {_SCHEMA}")
+    return {scope(row["clusters"]): (_number(row["sequence"]), str(row["digest"])) for row in document["highest"]}
+
+
+def _number(value: object) -> int:
+    if type(value) is not int or value < 0:
+        raise ValueError(f"{value!r} is no sequence")
+    return value
+
+
+def _dump(seen: Seen) -> bytes:
+    rows = [{"clusters": list(name), "sequence": row[0], "digest": row[1]} for name, row in sorted(seen.items())]
+    document = {"schema": _SCHEMA, "highest": rows}
+    return orjson.dumps(document, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
 
 
 @contextmanager

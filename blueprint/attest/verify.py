@@ -13,6 +13,7 @@ from typing import Final
 
 from blueprint.attest.bundle import Proof, Prover, claimed
 from blueprint.attest.filelist import SUFFIX, Listing, Row
+from blueprint.attest.order import Seen, in_order
 from blueprint.attest.partial import parts
 from blueprint.attest.reach import reached
 from blueprint.attest.refusal import Refused
@@ -31,13 +32,15 @@ class Demands:
     """What a verifier asks for beyond a signature that holds.
 
     `max_age` is of the verified time; `after` is the highest sequence that was seen, with the digest that it had, and
-    `cluster` must be among those of the statement. `now` is the verifier's clock.
+    `seen` the same for the clusters of a ledger. `cluster` must be among those of the statement. `now` is the
+    verifier's clock.
     """
 
     max_age: timedelta | None = None
     after: int = 0
     after_digest: str = ""
     cluster: str = ""
+    seen: Seen = field(default_factory=dict)
     now: datetime = field(default_factory=lambda: datetime.now(UTC))
 
 
@@ -152,6 +155,7 @@ def _in_order(rendered: Rendered, demands: Demands) -> None:
         raise Refused("SIG110", f"an older tree: its sequence is {rendered.sequence}, {demands.after} was seen before")
     if rendered.sequence == demands.after and demands.after_digest not in ("", rendered.digest):
         raise Refused("SIG110", f"another tree with the sequence {rendered.sequence} was seen before")
+    in_order(demands.seen, rendered.made.keys(), rendered.sequence, rendered.digest)
 
 
 def credential_bundle(cluster: str) -> str:

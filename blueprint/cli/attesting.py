@@ -162,9 +162,7 @@ def verify(
     allowed, proving = prover(identity, issuer, key, trusted_root)
     found = listing(tree, rev)
     ledger = Ledger.open(log) if log else None
-    stream = cluster or "all"
-    before, digest = ledger.seen(stream) if ledger else (0, "")
-    demands = Demands(duration(max_age), max(after, before), digest if before >= after else "", cluster)
+    demands = Demands(duration(max_age), after, cluster=cluster, seen=ledger.highest if ledger else {})
     verdict = judge(found, proving, demands)
     findings, document = list(verdict.findings), {}
     if verdict.rendered and verdict.proof:
@@ -185,7 +183,7 @@ def verify(
                 _grown(ledger, proving)
             findings += ledger.findings()
             if not findings:
-                ledger.save(stream, rendered.sequence, rendered.digest)
+                ledger.save(rendered.made.keys(), rendered.sequence, rendered.digest)
     tell(output, findings, started, ("proven", document), partial(_lines, "verified"))
 
 

@@ -15,7 +15,6 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterator, Mapping
-from datetime import timedelta
 from hashlib import sha256
 from pathlib import Path
 from typing import Final
@@ -70,13 +69,14 @@ def emit(folder: Path, environment: Mapping[str, str], config: PluginConfig) -> 
         trusted_root(Path(config.trusted_root)), [Signer(one.subject, one.issuer) for one in config.signers]
     )
     ledger = Ledger.open(Path(config.ledger)) if config.ledger else None
-    verdict = verify(listing, prover, _demands(config.max_age, ledger, cluster))
+    demands = Demands(config.max_age, cluster=cluster, seen=ledger.highest if ledger else {})
+    verdict = verify(listing, prover, demands)
     if not verdict.holds or verdict.rendered is None:
         first, *others = verdict.findings
         more = f" (and {len(others)} more)" if others else ""
         raise Refused(first.code, f"{first.message}{more}")
     if ledger is not None:
-        _remember(ledger, listing, prover, verdict, cluster)
+        _remember(ledger, listing, prover, verdict)
     rows = [row for row in verdict.rendered.files if _belongs(row.path, inside)]
     if not rows:
         raise Refused("SIG202", f"the signed tree has no manifests in {inside}")
@@ -95,19 +95,14 @@ def _place(folder: Path, path: str, tree: str) -> tuple[Path, str]:
     return top, folder.relative_to(top).as_posix()
 
 
-def _demands(max_age: timedelta | None, ledger: Ledger | None, cluster: str) -> Demands:
-    before, digest = ledger.seen(cluster) if ledger else (0, "")
-    return Demands(max_age, before, digest, cluster)
-
-
-def _remember(ledger: Ledger, listing: Listing, prover: ByIdentity, verdict: Verdict, cluster: str) -> None:
+def _remember(ledger: Ledger, listing: Listing, prover: ByIdentity, verdict: Verdict) -> None:
     """Keep what was verified; a log that contradicts what is kept refuses the tree."""
     for name in (RENDER_BUNDLE, PROVENANCE_BUNDLE):
         ledger.take(listing.bundles[name], prover.prove(listing.bundles[name]))
     if found := ledger.findings():
         raise Refused(found[0].code, found[0].message)
     if verdict.rendered is not None:
-        ledger.save(cluster, verdict.rendered.sequence, verdict.rendered.digest)
+        ledger.save(verdict.rendered.made.keys(), verdict.rendered.sequence, verdict.rendered.digest)
 
 
 def _belongs(path: str, inside: str) -> bool:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import copy
 import json
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
+from hashlib import sha256
 from itertools import pairwise
 from pathlib import Path
 
@@ -15,6 +17,8 @@ from hypothesis import strategies as st
 from blueprint.attest.growth import Log, _numbered
 from blueprint.attest.ledger import Ledger
 from blueprint.attest.merkle import is_beginning, root_from
+from blueprint.attest.order import in_order
+from blueprint.attest.refusal import Refused
 from blueprint.attest.statement import RENDER, statement
 from blueprint.errors import EnvironmentLacks, UsageError
 from tests.attest.sigstore.merkle import Tree
@@ -85,10 +89,10 @@ def test_an_honest_log_is_silent(tmp_path: Path, office: Office, log: RekorV2) -
     for number in range(12):
         log.tree.add(b"somebody else's")
         assert _take(ledger, office, _sign(office, number)) == []
-        ledger.save("all", number + 1, "")
+        ledger.save(["lab"], number + 1, "")
     again = Ledger.open(tmp_path / "ledger")
     assert again.findings() == []
-    assert again.seen("all") == (12, "")
+    assert again.highest == {("lab",): (12, "")}
     assert len(again.entries) == 12
     sizes = sorted(int(file.stem) for file in (tmp_path / "ledger" / "checkpoints" / log.id.hex()).iterdir())
     assert sizes == [entry.size for entry in again.entries]
@@ -133,7 +137,7 @@ def test_a_log_of_the_first_generation_proves_that_it_grew(tmp_path: Path, offic
         assert new.shard == "1234567890"
         ledger.learn(old, new, Log(office.store.url, new.size, new.shard).proof(old.size))
     assert ledger.findings() == ledger.gaps() == []
-    ledger.save("all", 1, "")
+    ledger.save(["lab"], 1, "")
     again = Ledger.open(tmp_path)
     assert again.findings() == again.gaps() == []
 
@@ -178,39 +182,146 @@ def test_nothing_is_kept_before_it_is_saved(tmp_path: Path, office: Office) -> N
 
 def test_ledgers_that_are_open_at_once_lose_nothing(tmp_path: Path) -> None:
     first, second, third = (Ledger.open(tmp_path) for _ in range(3))
-    first.save("prod-a", 8, "new")
-    second.save("prod-a", 7, "old")
-    third.save("prod-b", 3, "other")
-    assert Ledger.open(tmp_path).highest == {"prod-a": (8, "new"), "prod-b": (3, "other")}
-    assert second.seen("prod-a") == (8, "new")
+    first.save(["prod-a"], 8, "new")
+    second.save(["prod-a"], 7, "old")
+    third.save(["prod-b"], 3, "other")
+    assert Ledger.open(tmp_path).highest == {("prod-a",): (8, "new"), ("prod-b",): (3, "other")}
+    assert second.highest["prod-a",] == (8, "new")
 
 
 def test_verifiers_at_once_lose_nothing(tmp_path: Path) -> None:
     def keep(number: int) -> None:
-        Ledger.open(tmp_path).save(f"stream-{number % 4}", number, str(number))
+        Ledger.open(tmp_path).save([f"cluster-{number % 4}"], number, str(number))
 
     with ThreadPoolExecutor(8) as pool:
         list(pool.map(keep, range(1, 81)))
-    assert {name: row[0] for name, row in Ledger.open(tmp_path).highest.items()} == {
-        "stream-0": 80,
-        "stream-1": 77,
-        "stream-2": 78,
-        "stream-3": 79,
+    assert {name: row[0] for (name,), row in Ledger.open(tmp_path).highest.items()} == {
+        "cluster-0": 80,
+        "cluster-1": 77,
+        "cluster-2": 78,
+        "cluster-3": 79,
     }
 
 
 def test_a_bundle_that_was_changed_in_the_ledger(tmp_path: Path, office: Office) -> None:
     ledger = Ledger.open(tmp_path)
     _take(ledger, office, _sign(office, 1))
-    ledger.save("all", 1, "")
+    ledger.save(["lab"], 1, "")
     (file,) = (tmp_path / "bundles").iterdir()
     document = json.loads(file.read_bytes())
     document["verificationMaterial"]["tlogEntries"][0]["canonicalizedBody"] = "e30="
-    file.write_text(json.dumps(document))
+    changed = json.dumps(document).encode()
+    file.write_bytes(changed)
+    with pytest.raises(UsageError, match="not the bundle that was kept"):
+        Ledger.open(tmp_path)
+    file.rename(file.with_name(f"{sha256(changed).hexdigest()}.sigstore.json"))
     assert "SIG301" in {finding.code for finding in Ledger.open(tmp_path).findings()}
-    file.write_text("{}")
+
+
+DAMAGED = {
+    "nothing": b"",
+    "no JSON": b"{",
+    "a list": b"[]",
+    "another schema": b'{"schema": 3, "highest": []}',
+    "no rows": b'{"schema": 2}',
+    "a row without a sequence": b'{"schema": 2, "highest": [{"clusters": ["lab"], "digest": ""}]}',
+    "a sequence that is a text": b'{"schema": 2, "highest": [{"clusters": ["lab"], "sequence": "7", "digest": ""}]}',
+    "a sequence below nothing": b'{"schema": 2, "highest": [{"clusters": ["lab"], "sequence": -1, "digest": ""}]}',
+    "no clusters": b'{"schema": 2, "highest": [{"clusters": null, "sequence": 7, "digest": ""}]}',
+    "rows of nothing": b'{"highest": null}',
+    "no UTF-8": b'{"schema": 2, "highest": "\xff"}',
+    "a nest": b"[" * 100_000,
+}
+
+
+@pytest.mark.parametrize("name", DAMAGED)
+def test_a_damaged_ledger_is_told_in_words_by_reading_and_by_saving(tmp_path: Path, name: str) -> None:
+    """Damaged before it is opened, and between opening and saving; what is there is left as it is."""
+    file, opened = tmp_path / "ledger.json", Ledger.open(tmp_path)
+    file.write_bytes(DAMAGED[name])
     with pytest.raises(UsageError, match="damaged"):
         Ledger.open(tmp_path)
+    with pytest.raises(UsageError, match="damaged"):
+        opened.save(["lab"], 9, "")
+    assert file.read_bytes() == DAMAGED[name]
+    file.write_bytes(b'{"schema": 2, "highest": [{"clusters": ["lab"], "sequence": 7, "digest": "d"}]}')
+    assert Ledger.open(tmp_path).highest == {("lab",): (7, "d")}
+    opened.save(["lab"], 9, "")
+    assert Ledger.open(tmp_path).highest == {("lab",): (9, "")}
+
+
+def test_a_ledger_whose_numbers_are_gone_is_damaged(tmp_path: Path, office: Office) -> None:
+    """Taking one file away would let every older tree pass."""
+    ledger = Ledger.open(tmp_path)
+    _take(ledger, office, _sign(office, 1))
+    ledger.save(["lab"], 1, "")
+    kept = (tmp_path / "ledger.json").read_bytes()
+    (tmp_path / "ledger.json").unlink()
+    with pytest.raises(UsageError, match=r"ledger\.json is gone"):
+        Ledger.open(tmp_path)
+    (tmp_path / "ledger.json").mkdir()
+    with pytest.raises(UsageError, match="damaged"):
+        Ledger.open(tmp_path)
+    (tmp_path / "ledger.json").rmdir()
+    (tmp_path / "ledger.json").write_bytes(kept)
+    assert Ledger.open(tmp_path).findings() == []
+
+
+def test_a_checkpoint_outlasts_the_bundle_that_brought_it(tmp_path: Path, office: Office, log: RekorV2) -> None:
+    """Who takes a bundle out of the ledger does not take what the log signed: another tree of the size shows."""
+    honest = copy.deepcopy(log.tree)
+    ledger = Ledger.open(tmp_path)
+    _take(ledger, office, _sign(office, 1))
+    ledger.save(["lab"], 1, "")
+    (bundle,) = (tmp_path / "bundles").iterdir()
+    bundle.unlink()
+    log.tree = honest
+    again = Ledger.open(tmp_path)
+    assert _take(again, office, _sign(office, 2)) == ["SIG302"]
+    (checkpoint,) = (tmp_path / "checkpoints" / log.id.hex()).iterdir()
+    checkpoint.write_text("cut")
+    assert "SIG301" in {finding.code for finding in Ledger.open(tmp_path).findings()}
+
+
+# --- the order of trees
+
+
+SEEN = {("a", "b"): (8, "whole"), ("c",): (5, "other")}
+
+
+@pytest.mark.parametrize(
+    ("seen", "clusters", "sequence", "digest", "refused"),
+    [
+        (SEEN, "ab", 7, "older", True),
+        (SEEN, "a", 7, "the part of a, older", True),
+        (SEEN, "b", 7, "the part of b, older", True),
+        (SEEN, "abc", 7, "older for two of three", True),
+        (SEEN, "ab", 8, "another", True),
+        (SEEN, "", 3, "a tree of no cluster", True),
+        (SEEN, "ab", 8, "whole", False),
+        (SEEN, "a", 8, "the part of a", False),
+        (SEEN, "ab", 9, "newer", False),
+        (SEEN, "c", 5, "other", False),
+        (SEEN, "c", 7, "newer, on a branch of its own", False),
+        (SEEN, "d", 1, "nobody saw it", False),
+        ({}, "a", 1, "the first", False),
+        ({("*",): (8, "")}, "d", 7, "what an older ledger kept of any", True),
+        ({("*",): (8, "")}, "d", 8, "the same", False),
+    ],
+)
+def test_what_was_seen_of_a_cluster_holds_for_every_tree_of_it(
+    seen: dict[tuple[str, ...], tuple[int, str]], clusters: str, sequence: int, digest: str, refused: bool
+) -> None:
+    with pytest.raises(Refused, match="was seen before") if refused else nullcontext():
+        in_order(seen, tuple(clusters), sequence, digest)
+
+
+def test_a_ledger_of_the_first_form_keeps_its_numbers(tmp_path: Path) -> None:
+    (tmp_path / "ledger.json").write_text('{"highest": {"all": [6, "x"], "prod-a": [8, "y"]}}')
+    ledger = Ledger.open(tmp_path)
+    assert ledger.highest == {("*",): (6, ""), ("prod-a",): (8, "")}
+    ledger.save(["prod-a", "prod-b"], 9, "z")
+    assert Ledger.open(tmp_path).highest == ledger.highest
 
 
 def test_consistency_proofs_are_held_to_the_checkpoints(tmp_path: Path, office: Office, log: RekorV2) -> None:
@@ -218,7 +329,7 @@ def test_consistency_proofs_are_held_to_the_checkpoints(tmp_path: Path, office: 
     for number in range(3):
         _take(ledger, office, _sign(office, number))
         log.tree.add(b"somebody else's")
-    ledger.save("all", 1, "")
+    ledger.save(["lab"], 1, "")
     whole = log.tree
     folder = tmp_path / "consistency" / log.id.hex()
     folder.mkdir(parents=True)

@@ -96,6 +96,32 @@ def test_an_older_tree_is_refused_by_the_ledger(shell: Shell) -> None:
     assert "sequence 4" in shell.verify()
 
 
+def test_an_older_tree_is_refused_whoever_was_asked_about_before(shell: Shell) -> None:
+    """With a cluster and without one the same ledger has seen the same tree."""
+    signatures = shell.folder / "platform/rendered/.attestations"
+    shell.sign("--sequence", "4")
+    older = {file: file.read_bytes() for file in signatures.iterdir()}
+    shell.sign()
+    newer = {file: file.read_bytes() for file in signatures.iterdir()}
+    for first, then in ((("--cluster", "lab"), ()), ((), ("--cluster", "lab"))):
+        ledger = f"ledger-{len(first)}"
+        for file, data in newer.items():
+            file.write_bytes(data)
+        shell.verify("--log", ledger, *first)
+        shell.verify("--log", ledger, *then)
+        for file, data in older.items():
+            file.write_bytes(data)
+        said = shell.verify("--log", ledger, *then, code=1)
+        assert "an older tree: its sequence is 4, 5 was seen before of lab" in said
+
+
+def test_a_damaged_ledger_ends_with_words(shell: Shell) -> None:
+    shell.sign()
+    shell.verify("--log", "ledger")
+    (shell.folder / "ledger/ledger.json").write_text("{")
+    assert "the ledger is damaged" in shell.verify("--log", "ledger", code=2)
+
+
 def test_what_another_platform_renders_is_told(shell: Shell) -> None:
     shell.sign()
     copy_example("reference", shell.folder / "other")
