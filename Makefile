@@ -66,7 +66,7 @@ tools-live: ## Build the controllers that `make conform` runs (needs Go; an hour
 	@$(PYTHON) scripts/tools.py build --group conformance --group live promtool
 
 tools-bench: ## Build the programs that benchmarks compare with (needs Go)
-	@$(PYTHON) scripts/tools.py build --group bench kustomize
+	@$(PYTHON) scripts/tools.py build --group bench kustomize helm
 
 conform: $(READY) tools-live ## Prove the reference platform on real controllers; evidence in build/conform
 	@$(BIN)/blueprint conform --out build/conform

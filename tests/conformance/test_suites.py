@@ -17,9 +17,7 @@ from blueprint.conform import evidence
 from blueprint.conform.stage import Suite
 from blueprint.conform.suites import ALL
 
-EVIDENCE = Path(os.environ.get("BLUEPRINT_EVIDENCE", ""))
-
-pytestmark = pytest.mark.skipif("BLUEPRINT_EVIDENCE" not in os.environ, reason="BLUEPRINT_EVIDENCE is not set")
+EVIDENCE = Path(os.environ["BLUEPRINT_EVIDENCE"])
 
 
 @pytest.fixture(scope="module")
