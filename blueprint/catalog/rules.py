@@ -20,7 +20,7 @@ class Rule:
 
     `bad`, `good` and `near` are objects in YAML: the first gives the finding, the second is its repaired form, and the
     third only looks like it: it is right, and the rule stays silent; `spared` says why. `sources` say where the rule
-    comes from.
+    comes from. Where the examples are no plain objects, `form` says what they are: one of `FORMS`.
     """
 
     code: str
@@ -34,6 +34,31 @@ class Rule:
     near: str = ""
     spared: str = ""
     sources: tuple[str, ...] = ()
+    form: str = "objects"
+
+
+_SESSION = "Lines after `$` are typed, the others are answers; `[1]` is the exit code of what was typed."
+
+FORMS = {
+    "objects": ("yaml", ""),
+    "specs": ("yaml", "A line such as `# apps/sft.yaml` names the file; the other specs are right."),
+    "templates": ("yaml", "The file lies in `templates/` of a platform, and replaces ours of that name."),
+    "cluster": (
+        "yaml",
+        "What `blueprint credential issue` sees of the cluster and of the store of its backups, on 2026-12-01 at "
+        "12:00 UTC; what is not shown is as it should be.",
+    ),
+    "platform": ("console", f"In the folder of a platform. {_SESSION}"),
+    "tree": ("console", f"In the folder of a platform that was rendered. {_SESSION}"),
+    "signed": (
+        "console",
+        "In the folder of a platform that was rendered and signed. `$WHO` is short for `--identity`, `--issuer` and "
+        "`--trusted-root` of the pipeline that may sign, `$WITH` for `--trust-config` and `--identity-token`, by which "
+        f"it signs. {_SESSION}",
+    ),
+    "shell": ("console", _SESSION),
+}
+"""What examples may be: how Markdown marks them, and what a reader should know of them."""
 
 
 @cache
@@ -50,14 +75,17 @@ def rules() -> dict[str, Rule]:
 
 
 def _rule(row: dict[str, Any]) -> Rule:
-    """A row; its `near` is a text, or what to put in the place of parts of `bad`."""
-    near = row.get("near", "")
-    if isinstance(near, dict):
-        text = row["bad"]
-        for old, new in near.items():
-            text = text.replace(old, new)
-        near = text
-    return Rule(**row | {"near": near, "sources": tuple(row.get("sources", ()))})
+    """A row; its `good` and its `near` are texts, or what to put in the place of parts of `bad`."""
+    shown = {name: _changed(row["bad"], row[name]) for name in ("good", "near") if name in row}
+    return Rule(**row | shown | {"sources": tuple(row.get("sources", ()))})
+
+
+def _changed(text: str, change: str | dict[str, str]) -> str:
+    if isinstance(change, str):
+        return change
+    for old, new in change.items():
+        text = text.replace(old, new)
+    return text
 
 
 def spared(rule: Rule) -> str:
@@ -86,6 +114,8 @@ def describe(code: str) -> str:
     rule = find(code)
     words = [f"{rule.code} {rule.name} ({rule.confidence})", rule.summary, rule.why]
     parts = [textwrap.fill(part, 100) for part in words]
+    if rule.bad and FORMS[rule.form][1]:
+        parts.append(textwrap.fill(FORMS[rule.form][1], 100))
     for title, example in (("bad:", rule.bad), ("good:", rule.good), (f"near miss: {spared(rule)}", rule.near)):
         if example:
             head = textwrap.fill(title, 100)

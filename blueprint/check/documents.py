@@ -175,6 +175,20 @@ def load_json(chunk: str) -> list[tuple[Json, int]]:
     return found
 
 
+_HALF = re.compile("[\ud800-\udfff]")
+
+
+def paired(value: Json) -> Json:
+    """The value with U+FFFD for each half of a surrogate pair, as Go reads it in JSON."""
+    if isinstance(value, str):
+        return _HALF.sub("\ufffd", value)
+    if isinstance(value, list):
+        return [paired(member) for member in value]
+    if isinstance(value, dict):
+        return {_HALF.sub("\ufffd", key): paired(member) for key, member in value.items()}
+    return value
+
+
 _BLANKS = re.compile(r"\s*")
 
 
@@ -184,7 +198,7 @@ def _after_blanks(text: str, position: int) -> int:
 
 
 class _Odd(Exception):
-    """JSON that the exact parser has to look at: a duplicate key, a lone surrogate, a number JSON has not."""
+    """JSON that the exact parser has to look at: a duplicate key, a number JSON has not."""
 
 
 def _members(pairs: list[tuple[str, Json]]) -> dict[str, Json]:

@@ -16,7 +16,7 @@ from typing import Any
 
 import yaml_rs
 
-from blueprint.check.documents import documents, first_content, load_json, load_yaml, tree_at
+from blueprint.check.documents import documents, first_content, load_json, load_yaml, paired, tree_at
 from blueprint.check.goyaml import Shape, child
 from blueprint.check.placeholders import (
     MAX_TEMPLATE,
@@ -157,6 +157,17 @@ def _everything(_: dict[str, Any]) -> frozenset[Steps]:
     return EVERYTHING
 
 
+_HALF = Remark(
+    "SCH114",
+    "half of a surrogate pair is no character: Kubernetes keeps U+FFFD in its place",
+    0,
+    0,
+    Severity.WARNING,
+    Confidence.LIKELY,
+    "write both halves, or the character itself",
+)
+
+
 class _Reader:
     """One file on its way to objects."""
 
@@ -245,7 +256,10 @@ class _Reader:
                 line += chunk.count("\n", before, offset)
                 begin = max(begin, chunk.rfind("\n", before, offset) + 1)
                 before = offset
-                yield value, start + line, offset - begin
+                fit = paired(value) if r"\ud" in chunk.lower() else value
+                if fit != value:
+                    remarked(replace(_HALF, line=line, column=offset - begin), start)
+                yield fit, start + line, offset - begin
             if values:
                 return
         value, node, remarks = load_yaml(chunk)

@@ -19,7 +19,7 @@ from blueprint.check.locate import field_path, locate, located, path_steps
 from blueprint.check.read import MAX_FILE, Reading, read, read_bytes
 from blueprint.check.scalars import Unreadable, resolve
 from blueprint.errors import UsageError
-from blueprint.finding import Finding, Source
+from blueprint.finding import Finding, Severity, Source
 
 READ_BY_KUBERNETES = json.loads((Path(__file__).parent / "goyaml.json").read_text("utf-8"))
 SETTINGS = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: settings\n"
@@ -359,3 +359,11 @@ def test_a_list_without_members_is_empty(text: str) -> None:
     reading = of(f"apiVersion: v1\n{text}\n")
     assert not reading.manifests
     assert not reading.findings
+
+
+def test_half_of_a_surrogate_pair_is_read_as_go_reads_it() -> None:
+    reading = Reading()
+    body = '{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}, "data": {"\\\\ud83d": "x\\ud83d"}}'
+    read_bytes(body.encode(), "a.json", reading)
+    assert [(finding.code, finding.severity) for finding in reading.findings] == [("SCH114", Severity.WARNING)]
+    assert reading.manifests[0].body["data"] == {"\\ud83d": "x\ufffd"}
