@@ -1,6 +1,6 @@
 """The command line of a container: its words, and where each of them is written.
 
-Kubernetes puts variables of the container in the place of `$(NAME)`; what a shell would expand stays unknown.
+Kubernetes puts variables of the container in the place of `$(NAME)`, and a dollar in that of `$$`; what a shell would expand stays unknown.
 Source: k8s.io/kubernetes@v1.35.4 third_party/forked/golang/expansion/expand.go.
 """
 
@@ -15,7 +15,7 @@ from blueprint.check.shapes import Body, items, maps, text
 
 _SHELLS = ("sh", "bash", "ash", "dash", "zsh")
 _SEPARATORS = frozenset({";", "&&", "||", "|", "&", "\n"})
-_VARIABLE = re.compile(r"\$\(([A-Za-z_][A-Za-z0-9_.-]*)\)")
+_VARIABLE = re.compile(r"\$\$|\$\(([A-Za-z_][A-Za-z0-9_.-]*)\)")
 _COMMENT = re.compile(r"(?m)(?:^|(?<=\s))#[^\n]*$")
 _UNKNOWN = re.compile(r"\$\{?[A-Za-z_@*]|\$\(|`|\{\{|<<|@@")
 
@@ -72,9 +72,9 @@ def commands(container: Body) -> list[Command]:
 
 def _expand(value: str, variables: Mapping[str, str | None]) -> str:
     def one(match: re.Match[str]) -> str:
-        return variables.get(match[1]) or match[0]
+        return (variables.get(match[1]) or match[0]) if match[1] else "$"
 
-    return _VARIABLE.sub(one, value) if "$(" in value else value
+    return _VARIABLE.sub(one, value) if "$" in value else value
 
 
 def _script(words: Sequence[Word]) -> Word | None:

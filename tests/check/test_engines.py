@@ -118,6 +118,9 @@ def test_what_is_filled_in_later_is_unknown() -> None:
     assert engine.tensor is None and engine.world is None
     assert only("--config", "/etc/vllm.yaml").tensor is None
     assert only("--tensor-parallel-size=$(TP)", env=[{"name": "TP", "value": "4"}]).tensor == 4
+    escaped = only("--tensor-parallel-size=$$(TP)", env=[{"name": "TP", "value": "4"}])
+    assert escaped.tensor is None and escaped.command.words[0].text == "--tensor-parallel-size=$(TP)"
+    assert commands({"command": ["$$$(A)"], "env": [{"name": "A", "value": "b"}]})[0].words[0].text == "$b"
 
 
 def test_a_script_is_read_to_its_server() -> None:

@@ -21,7 +21,8 @@ from blueprint.finding import Finding
 from blueprint.objects import Manifest
 
 _MIG = re.compile(r"nvidia\.com/\d+g\.\d+gb")
-_VARIABLE = re.compile(r"\$\(([A-Z][A-Z0-9_]+)\)")
+_VARIABLE = re.compile(r"\$\$|\$\(([A-Z][A-Z0-9_]+)\)")
+"""A variable, or the dollar that `$$` is for Kubernetes, which gives no name: what follows it is read as it stands."""
 _NEAR = 0.8
 
 
@@ -113,7 +114,7 @@ def variables(graph: Graph) -> Iterator[Finding]:
             for field in ("command", "args"):
                 for index, word in enumerate(texts(container.get(field))):
                     for name in _VARIABLE.findall(word):
-                        near = [] if name in own or name in given else get_close_matches(name, [*own, *given], 1, _NEAR)
+                        near = [] if name in ("", *own, *given) else get_close_matches(name, [*own, *given], 1, _NEAR)
                         if near:
                             message = f"there is no variable {name}: $({name}) stays as it is, and a shell runs it"
                             where = f"{pod.spec_path}.{path}.{field}[{index}]"
