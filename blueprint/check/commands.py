@@ -1,6 +1,7 @@
 """The command line of a container: its words, and where each of them is written.
 
-Kubernetes puts variables of the container in the place of `$(NAME)`, and a dollar in that of `$$`; what a shell would expand stays unknown.
+Kubernetes puts variables of the container in the place of `$(NAME)`, and a dollar in that of `$$`; what a shell would
+expand stays unknown.
 Source: k8s.io/kubernetes@v1.35.4 third_party/forked/golang/expansion/expand.go.
 """
 
