@@ -24,7 +24,7 @@ from typing import Annotated, Any, get_origin
 
 from pydantic import TypeAdapter
 
-from blueprint.catalog.rules import Rule, rules, spared
+from blueprint.catalog.rules import FORMS, Rule, rules, spared
 from blueprint.check.patches import MAKERS
 from blueprint.spec import base
 from blueprint.spec.load import KINDS
@@ -173,18 +173,22 @@ def rule_page(rule: Rule) -> str:
         f"Family [{title}](../rules.md#{_slug(f'{family}: {title}')}) · {_CONFIDENCE[rule.confidence]}",
         f"## What happens\n\n{_safe(rule.why)}",
     ]
+    mark, told = FORMS[rule.form]
     if rule.bad:
-        parts.append(f"## Bad\n\n````yaml\n{rule.bad.rstrip()}\n````")
+        intro = f"{_safe(told)}\n\n" if told else ""
+        parts.append(f"## Bad\n\n{intro}````{mark}\n{rule.bad.rstrip()}\n````")
     if rule.good:
-        parts.append(f"## Good\n\n````yaml\n{rule.good.rstrip()}\n````")
+        parts.append(f"## Good\n\n````{mark}\n{rule.good.rstrip()}\n````")
     if rule.near:
         said = spared(rule)
-        parts.append(f"## Near miss\n\n{_safe(said[0].upper() + said[1:])}\n\n````yaml\n{rule.near.rstrip()}\n````")
+        parts.append(f"## Near miss\n\n{_safe(said[0].upper() + said[1:])}\n\n````{mark}\n{rule.near.rstrip()}\n````")
     parts.append(f"## Fix\n\n{_safe(rule.fix)}")
     if rule.code in MAKERS:
         parts[-1] += "\n\nWhere only one thing can be meant, `blueprint check --fix` writes it, and `--diff` shows it."
     parts.append(
-        f"## Silence it\n\n`# blueprint: ignore {rule.code} reason` at the line, or an entry of `ignore` in "
+        "## Silence it\n\nNot possible: only what `blueprint check` says of objects can be silenced."
+        if family in _FIRM or rule.code in _FIRM
+        else f"## Silence it\n\n`# blueprint: ignore {rule.code} reason` at the line, or an entry of `ignore` in "
         "`blueprint.yaml`: see [checking](../check.md#silencing)."
     )
     if rule.sources:
@@ -197,6 +201,10 @@ _CONFIDENCE = {
     "likely": "**likely**: it goes wrong in nearly every case",
     "style": "**style**: it works, and will surprise somebody",
 }
+
+
+#: Families, and rules, that other verbs say than `check`, which alone reads comments and `blueprint.yaml`.
+_FIRM = frozenset({"SPC", "TPL", "SIG", "CRE", "SIM", "REV", "CNF", "TRE", "VER", "NOD", "STO101"})
 
 
 def _family(rule: Rule) -> str:

@@ -1,0 +1,114 @@
+"""Sessions in a shell, as pages of rules show them: typed again, and compared with what they say."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import subprocess
+from collections.abc import Mapping
+from contextlib import chdir
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from typer.testing import CliRunner
+
+from blueprint.catalog.rules import rules
+from blueprint.cli import app
+from blueprint.errors import BlueprintError
+
+_CODE = re.compile(r"\b[A-Z]{2,3}\d{3}\b")
+_TABLE = re.compile(r"^cluster +application .*?^─+\n.*?^─+\n.*?\n\n", re.MULTILINE | re.DOTALL)
+_SAME = (
+    (re.compile(r"\b[0-9a-f]{64}\b"), "…"),
+    (re.compile(r"\b[0-9a-f]{40}\b"), "…"),
+    (re.compile(r"\b\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(\.\d+)?(Z|\+00:00)"), "2026-12-01T12:00:00Z"),
+    (re.compile(r" · \d+\.\d+ s\b"), ""),
+    (re.compile(r"\bunchanged, so not judged again$", re.MULTILINE), "no findings"),
+    (re.compile(r"^\d+ objects in \d+ clusters? · ", re.MULTILINE), ""),
+)
+"""What differs from run to run, and what stands for it; a newer program judges an unchanged tree again."""
+
+
+@dataclass(frozen=True)
+class Stage:
+    """Where a session is typed: its folder, short names for arguments, and names of hosts for those that answer here.
+
+    `hidden` is left out of what is said: the folder above.
+    """
+
+    folder: Path
+    short: Mapping[str, str] = field(default_factory=dict)
+    names: Mapping[str, str] = field(default_factory=dict)
+    hidden: str = ""
+
+
+def typed(text: str) -> list[str]:
+    """The commands of a session; `> ` goes on with the line above."""
+    commands: list[str] = []
+    for line in text.splitlines():
+        if line.startswith("$ "):
+            commands.append(line[2:])
+        elif line.startswith("> ") or line == ">":
+            commands[-1] += "\n" + line[2:]
+    return commands
+
+
+def play(text: str, stage: Stage) -> str:
+    """The session as it goes today."""
+    lines: list[str] = []
+    for command in typed(text):
+        first, *more = command.split("\n")
+        lines += [f"$ {first}", *(f"> {line}".rstrip() for line in more)]
+        said, ended = run(command, stage)
+        lines += [line.rstrip() for line in said.splitlines() if line.strip()]
+        lines += [f"[{ended}]"] if ended else []
+    return "\n".join(lines) + "\n"
+
+
+def run(command: str, stage: Stage) -> tuple[str, int]:
+    """What a command says, and its exit code; `blueprint` runs in this process, for it is quicker."""
+    for name, value in stage.short.items():
+        command = re.sub(rf"\${name}\b", lambda _, value=value: value, command)  # type: ignore[misc]
+    for here, shown in stage.names.items():
+        command = command.replace(shown, here)
+    said, ended = _blueprint(command, stage) if command.startswith("blueprint ") else _bash(command, stage)
+    for here, shown in {**stage.names, stage.hidden: ""}.items():
+        said = said.replace(here, shown) if here else said
+    said = _TABLE.sub("", said)
+    for pattern, same in _SAME:
+        said = pattern.sub(same, said)
+    return said, ended
+
+
+def _blueprint(command: str, stage: Stage) -> tuple[str, int]:
+    with chdir(stage.folder):
+        result = CliRunner().invoke(app, shlex.split(command)[1:], env={"NO_COLOR": "1", "COLUMNS": "100"})
+    if isinstance(result.exception, BlueprintError):
+        return result.output + result.exception.diagnostics(), result.exception.exit_code
+    assert result.exception is None or isinstance(result.exception, SystemExit), result.exception
+    return result.output, result.exit_code
+
+
+def _bash(command: str, stage: Stage) -> tuple[str, int]:
+    who = {f"GIT_{role}_{part}": f"x{at}" for role in ("AUTHOR", "COMMITTER") for part, at in _WHO}
+    done = subprocess.run(
+        ["bash", "-c", command],
+        cwd=stage.folder,
+        env=os.environ | who | {"LC_ALL": "C.UTF-8", "GIT_CONFIG_GLOBAL": os.devnull},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        check=False,
+    )
+    return done.stdout, done.returncode
+
+
+_WHO = (("NAME", ""), ("EMAIL", "@example.com"))
+
+
+def told(text: str) -> set[str]:
+    """The codes of rules in the answers of a session."""
+    answers = [line for line in text.splitlines() if not line.startswith(("$ ", "> "))]
+    return {code for line in answers for code in _CODE.findall(line) if code in rules()}

@@ -1,0 +1,142 @@
+"""The places in which sessions of pages are typed, made anew for each."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cached_property
+from pathlib import Path
+
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, PublicFormat
+
+from blueprint.attest import sign as signing
+from blueprint.attest.evidence import World
+from blueprint.attest.policy_evidence import policies_of
+from blueprint.new import copy_example
+from blueprint.pipeline import render_platform
+from tests.attest.deployment import Deployment, as_seen
+from tests.attest.forgers import Forgers
+from tests.attest.oci import FakeRegistry, signature
+from tests.attest.sigstore.pki import new_key
+from tests.attest.world import MALLORY, RENDERER, Office, rendered
+from tests.shown.forms import PLATFORM
+from tests.shown.sessions import Stage
+
+POLICY = Path(__file__).parents[2] / "policies" / "no-token-secrets.yaml"
+SEQUENCE = 7
+"""The number of the signature that a signed tree has."""
+
+
+class Stages:
+    """Makes stages; what is dear is made once and copied."""
+
+    def __init__(self, folder: Path, office: Office, foreign: Office, registry: FakeRegistry) -> None:
+        self.folder, self.office, self.foreign, self.registry = folder, office, foreign, registry
+
+    @classmethod
+    @contextmanager
+    def running(cls, folder: Path, office: Office, foreign: Office) -> Iterator[Stages]:
+        """With a registry of images, until the context ends."""
+        with FakeRegistry.running() as registry:
+            image = registry.image("serving/vllm", "0.33.0")
+            registry.refer(image, signature(office, image))
+            forked = registry.image("serving/fork", "1")
+            registry.refer(forked, signature(office, forked, MALLORY))
+            registry.image("serving/unsigned", "1")
+            yield cls(folder, office, foreign, registry)
+
+    def make(self, form: str, folder: Path) -> Stage:
+        """The stage of a form, in a folder that is not there yet."""
+        folder.mkdir(parents=True)
+        place = folder / "platform"
+        match form:
+            case "shell":
+                place.mkdir()
+            case "platform":
+                shutil.copytree(PLATFORM, place)
+            case "tree":
+                shutil.copytree(self._rendered, place, symlinks=True)
+            case "signed":
+                return self._signed_stage(folder)
+            case _:
+                raise KeyError(form)
+        return Stage(place, hidden=f"{folder}/")
+
+    @cached_property
+    def _rendered(self) -> Path:
+        return self._render("plain", None)
+
+    @cached_property
+    def _signed(self) -> Path:
+        """A platform with a policy, rendered and signed, and beside it what others would put in its place."""
+        place = self._render("signed", POLICY)
+        tree = place / "rendered"
+        signing.write(tree, signing.sign(rendered(tree, SEQUENCE), self.office.signer()))
+        self._forge(tree, place.parent / "found")
+        key = new_key()
+        private = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+        (place.parent / "key.pem").write_bytes(private)
+        (place.parent / "key.pub").write_bytes(
+            key.public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)
+        )
+        return place
+
+    def _render(self, name: str, policy: Path | None) -> Path:
+        place = self.folder / name / "platform"
+        copy_example("minimal", place)
+        if policy is not None:
+            native = re.sub(r"engines: \[.*\]", "engines: [ValidatingAdmissionPolicy]", policy.read_text())
+            (place / "policies").mkdir(exist_ok=True)
+            (place / "policies" / policy.name).write_text(native)
+        assert not render_platform(place, place / "rendered").report.failed
+        return place
+
+    def _forge(self, tree: Path, found: Path) -> None:
+        """Bundles that hold in themselves: `found/NAME.json` for the list, `found/NAME/` for list and provenance."""
+        (self.folder / "forgers").mkdir()
+        forgers = Forgers(tree, self.office, self.foreign, self.folder / "forgers")
+        found.mkdir()
+        for name in ("blob", "future", "first-log-without-stamp", "expired-certificate"):
+            (found / f"{name}.json").write_bytes(forgers.bundle(name))
+        for name in ("other-list", "newer-schema", "other-predicate"):
+            (found / f"{name}.json").write_bytes(forgers.statement(name))
+        for name in ("other-issuer", "foreign-sigstore"):
+            (found / name).mkdir()
+            for file, data in forgers.bundles(name).items():
+                (found / name / file).write_bytes(data)
+
+    def _signed_stage(self, folder: Path) -> Stage:
+        shutil.copytree(self._signed.parent, folder, symlinks=True, dirs_exist_ok=True)
+        store = self.office.store
+        (folder / "trust.json").write_text(store.trust_config())
+        (folder / "root.json").write_text(json.dumps(store.trusted_root()))
+        (folder / "token").write_text(store.token(RENDERER))
+        (folder / "token-of-a-fork").write_text(store.token(MALLORY))
+        self._evidence(folder)
+        issuer = "https://token.example.com"
+        who = f"--identity {RENDERER} --issuer {issuer} --trusted-root ../root.json"
+        short = {
+            "WHO": who,
+            "WITH": "--trust-config ../trust.json --identity-token ../token",
+            "RENDERER": f"--identity {RENDERER} --issuer {issuer}",
+        }
+        names = {store.issuer: issuer, self.registry.host: "registry.example.com"}
+        return Stage(folder / "platform", short, names, hidden=f"{folder}/")
+
+    def _evidence(self, folder: Path) -> None:
+        """What a sound cluster says of itself, one object a file, and the store of its backups."""
+        deployment = Deployment(folder / "store")
+        deployment.write_store()
+        here = {name: body for name, body in deployment.objects.items() if name not in _OTHERS}
+        for policy in policies_of(World.read([folder / "platform/rendered/lab"])):
+            here[policy.name] = as_seen(dict(policy.body))
+        (folder / "cluster").mkdir()
+        for name, body in here.items():
+            (folder / "cluster" / f"{name.replace(' ', '-')}.json").write_text(json.dumps(body, indent=1) + "\n")
+
+
+_OTHERS = ("validating", "gate", "native", "constraint", "report")
+"""Objects of policies that the smallest platform does not have; Kubernetes' own policies leave no report."""
