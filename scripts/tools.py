@@ -44,12 +44,13 @@ class Program:
     version: str
     toolchain: str
     ldflags: str
+    environment: tuple[tuple[str, str], ...]
 
     @property
     def key(self) -> str:
         """Ten hex digits over everything that decides the bytes of the program."""
         digest = hashlib.sha256()
-        for part in (self.package, self.toolchain, self.ldflags, str(ENVIRONMENT), sys.platform, platform.machine()):
+        for part in (self.package, self.toolchain, self.ldflags, str(dict(self.environment)), sys.platform, platform.machine()):
             digest.update(part.encode() + b"\0")
         own = sorted((self.source / self.package).glob("*.go")) if self.package.startswith("./") else []
         for file in (self.source / "go.mod", self.source / "go.sum", *own):
@@ -73,7 +74,10 @@ def load(table: Path) -> dict[str, Program]:
         version = found[1]
         ldflags = f"-s -w {row.get('ldflags', '')}".strip().replace("{version}", version)
         toolchain = row.get("toolchain", TOOLCHAIN)
-        programs[name] = Program(name, row["module"], row["package"], row["group"], source, version, toolchain, ldflags)
+        # Programs are linked statically, but for those around a library of C: they need a C compiler, too.
+        environment = ENVIRONMENT | ({"CGO_ENABLED": "1"} if row.get("cgo") else {})
+        places = (row["module"], row["package"], row["group"], source)
+        programs[name] = Program(name, *places, version, toolchain, ldflags, tuple(environment.items()))
     return programs
 
 
@@ -85,7 +89,7 @@ def build(program: Program, bin_dir: Path) -> str:
         started = time.monotonic()
         partial = target.with_name(f".{target.name}.{os.getpid()}")
         command = ["go", "build", "-trimpath", "-mod=readonly", "-ldflags", program.ldflags, "-o", str(partial)]
-        environment = os.environ | ENVIRONMENT | {"GOTOOLCHAIN": program.toolchain}
+        environment = os.environ | dict(program.environment) | {"GOTOOLCHAIN": program.toolchain}
         try:
             subprocess.run(
                 [*command, program.package],
