@@ -18,6 +18,8 @@ from blueprint.objects import EVERYTHING, Manifest, Steps
 _IDENTITY = frozenset({("apiVersion",), ("kind",), ("metadata", "name"), ("metadata", "namespace")})
 _ABOUT_NAMES = frozenset({"SCH104"})
 """Codes about the name of a field, which is known even where its value is not."""
+_ABOUT_PLACEHOLDERS = frozenset({"ARG103"})
+"""Codes that are told of a placeholder because nobody is going to fill it in."""
 _ABOUT_MISSING = frozenset({"NAM101", "NAT100", "NAT102", "NAT502", "SCH105"})
 """Codes about what an object lacks: of a draft, what a tool may still add."""
 
@@ -55,7 +57,8 @@ def of_all(manifests: Sequence[Manifest], judge: Judges) -> list[Finding]:
     return [
         finding
         for finding in found
-        if _subject(finding) in either and _about_known(finding, doubtful.get((finding.source, finding.object)))
+        if finding.code in _ABOUT_PLACEHOLDERS
+        or (_subject(finding) in either and _about_known(finding, doubtful.get((finding.source, finding.object))))
     ]
 
 

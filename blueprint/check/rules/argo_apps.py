@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from difflib import get_close_matches
+from pathlib import PurePosixPath
 from typing import Any
 
 from blueprint.catalog.argocd import is_excluded
@@ -52,8 +53,10 @@ def incomplete_sources(graph: Graph) -> Iterator[Finding]:
 
 
 def placeholders_left(graph: Graph) -> Iterator[Finding]:
-    """ARG103: a placeholder in an Application, where nothing is going to fill it in."""
+    """ARG103: a placeholder in an Application that Argo CD reads from a plain folder, where nothing fills it in."""
     for application in applications(graph):
+        if not _read_as_it_is(graph, application.manifest):
+            continue
         places = {f"{source.at}.{key}": source.body.get(key) for source in application.sources for key in _FILLED}
         places |= {f"spec.destination.{key}": value for key, value in application.destination.items()}
         places |= {f"sources[{n}].repoURL": b.get("repoURL") for n, b in enumerate(maps(_beside(application)))}
@@ -61,6 +64,13 @@ def placeholders_left(graph: Graph) -> Iterator[Finding]:
             if placeholder(value):
                 message = f"{value} is a placeholder: Argo CD fills them in only in ApplicationSets"
                 yield warn("ARG103", application.manifest, message, path, "render the value")
+
+
+def _read_as_it_is(graph: Graph, manifest: Manifest) -> bool:
+    """Whether an Application of the tree reads the file of an object as a plain one, so that no tool comes before."""
+    owners = graph.deliveries.owners.get(id(manifest), ())
+    plain = bool(owners) and all(source.plain for owner in owners for source in owner.sources)
+    return plain and "templates" not in PurePosixPath(manifest.source.file).parts
 
 
 _FILLED = ("repoURL", "path", "chart", "targetRevision")

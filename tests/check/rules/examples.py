@@ -6,6 +6,7 @@ An example is one file of objects. Where a rule is about files, lines that begin
     # file: settings.yaml as utf-16         the same in another encoding
     # file: objects.yaml, 17 MiB            the same, filled up with comments until the file is so large
     # file: settings.yaml -> gone.yaml      a link
+    # file: map-%.yaml, 40 times            forty files; % is the number of each, in its name and text
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from blueprint.objects import Manifest
 PLACE = "shown/queues/objects.yaml"
 """Where the examples of pages stand, so that an Application among them can own the others."""
 
-_FILE = re.compile(r"^# file: (\S+?)(?: as (\S+)|, (\d+) MiB| -> (\S+))?\n", re.M)
+_FILE = re.compile(r"^# file: (\S+?)(?: as (\S+)|, (\d+) MiB| -> (\S+)|, (\d+) times)?\n", re.M)
 
 
 def written(text: str, root: Path) -> list[Path]:
@@ -33,7 +34,16 @@ def written(text: str, root: Path) -> list[Path]:
     if not _FILE.match(text):
         return [_put(root / PLACE, text.encode())]
     parts = _FILE.split(text)[1:]
-    return [_file(root, *parts[at : at + 5]) for at in range(0, len(parts), 5)]
+    return [file for at in range(0, len(parts), 6) for file in _files(root, *parts[at : at + 6])]
+
+
+def _files(
+    root: Path, name: str, encoding: str | None, size: str | None, target: str | None, times: str | None, text: str
+) -> list[Path]:
+    if times:
+        numbers = map(str, range(1, int(times) + 1))
+        return [_put(root / name.replace("%", n), text.replace("%", n).encode()) for n in numbers]
+    return [_file(root, name, encoding, size, target, text)]
 
 
 def _file(root: Path, name: str, encoding: str | None, size: str | None, target: str | None, text: str) -> Path:
