@@ -156,8 +156,7 @@ def missing_in_image(graph: Graph) -> Iterator[Finding]:
 def may_not_read(graph: Graph) -> Iterator[Finding]:
     """MON207: k8sattributes asks the API server for pods, and no role lets the collector."""
     for collector in graph.derived(_collectors):
-        used = collector.kinds("processors")
-        if "k8sattributes" not in used:
+        if "k8sattributes" not in collector.kinds("processors") or not _asks_for_pods(collector):
             continue
         account = text(collector.spec.get("serviceAccount")) or f"{collector.manifest.ref.name}-collector"
         allowed = _readable(graph, account, collector.manifest.ref.namespace)
@@ -170,6 +169,13 @@ def may_not_read(graph: Graph) -> Iterator[Finding]:
                 "spec.config.processors.k8sattributes",
             )
             yield say("MON207", collector.manifest, message, path, fix, confidence=sure)
+
+
+def _asks_for_pods(collector: Collector) -> bool:
+    """Whether k8sattributes asks the API server; with passthrough it only notes the address of the pod."""
+    processors = mapping(collector.config.get("processors")).items()
+    bodies = [mapping(body) for name, body in processors if kind_of(str(name)) == "k8sattributes"]
+    return not bodies or any(body.get("passthrough") is not True for body in bodies)
 
 
 def _readable(graph: Graph, account: str, namespace: str) -> set[str]:
