@@ -12,13 +12,15 @@ import gzip
 import json
 import tarfile
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, Final
 
+from blueprint.attest.backup_scope import bare, holds_namespace, narrowed
+from blueprint.attest.engines import gone
 from blueprint.attest.evidence import AHEAD, Body, Window, World, count, moment, written
 from blueprint.attest.filelist import canonical
 from blueprint.check.shapes import items, mapping
@@ -45,11 +47,13 @@ class BackupEvidence:
     completed: datetime | None
 
 
-def backup_evidence(world: World, window: Window, name: str = "", store: Path | None = None) -> BackupEvidence:
+def backup_evidence(
+    world: World, window: Window, name: str = "", store: Path | None = None, tree: World | None = None
+) -> BackupEvidence:
     """Judge one backup, by default the newest; reasons to refuse go to `world`.
 
     `store` is the bucket, with its prefix, as a folder: mounted, or copied. Without it only what the API says is
-    judged, and the evidence says so.
+    judged, and the evidence says so. What a backup leaves out must be what a Schedule of the `tree` leaves out.
     """
     backup = _chosen(world, name)
     if backup is None:
@@ -58,6 +62,7 @@ def backup_evidence(world: World, window: Window, name: str = "", store: Path | 
     status, spec = mapping(backup.body.get("status")), mapping(backup.body.get("spec"))
     completed = _status(backup, status, world, window)
     location = _location(backup, spec, world, window)
+    narrowed(backup, tree or World(), world)
     objects: list[dict[str, Any]] = []
     volumes: dict[tuple[str, str], str] = {}
     if store is not None:
@@ -89,6 +94,8 @@ def _chosen(world: World, name: str) -> Manifest | None:
 
 def _status(backup: Manifest, status: Body, world: World, window: Window) -> datetime | None:
     name, phase = backup.ref.name, status.get("phase")
+    if gone(backup):
+        world.refuse("CRE201", f"backup {name} is being deleted")
     if phase != "Completed":
         reason = status.get("failureReason") or ", ".join(map(str, items(status.get("validationErrors"))))
         world.refuse("CRE201", f"backup {name} is {phase or 'in no phase'}" + (f": {reason}" if reason else ""))
@@ -96,7 +103,7 @@ def _status(backup: Manifest, status: Body, world: World, window: Window) -> dat
         if count(status.get(attempted)) != count(status.get(done)):
             message = f"backup {name}: {attempted} {count(status.get(attempted))}, {done} {count(status.get(done))}"
             world.refuse("CRE202", message)
-    for key in ("errors", "backupItemOperationsFailed"):
+    for key in ("errors", "warnings", "backupItemOperationsFailed"):
         if number := count(status.get(key)):
             world.refuse("CRE202", f"backup {name} has {key} {number}")
     progress = mapping(status.get("progress"))
@@ -111,7 +118,9 @@ def _status(backup: Manifest, status: Body, world: World, window: Window) -> dat
         world.refuse("CRE207", f"backup {name} is of the future ({written(completed)})")
     elif window.now - completed > window.backup:
         world.refuse("CRE207", f"backup {name} was complete at {written(completed)}, more than {window.backup} ago")
-    if expires is not None and expires <= window.now:
+    if expires is None:
+        world.refuse("CRE207", f"backup {name} expires at a time that nobody knows")
+    elif expires <= window.now:
         world.refuse("CRE207", f"backup {name} expired at {written(expires)}")
     return completed
 
@@ -124,11 +133,15 @@ def _location(backup: Manifest, spec: Body, world: World, window: Window) -> str
         return name
     status = mapping(location.body.get("status"))
     seen = moment(status.get("lastValidationTime"))
-    if status.get("phase") != "Available":
+    if gone(location):
+        world.refuse("CRE205", f"the storage location {name} is being deleted")
+    elif status.get("phase") != "Available":
         world.refuse("CRE205", f"the storage location {name} is {status.get('phase') or 'in no phase'}")
     elif seen is None or window.now - seen > window.store:
         when = written(seen) if seen else "never"
         world.refuse("CRE205", f"the storage location {name} was last seen {when}")
+    elif seen > window.now + AHEAD:
+        world.refuse("CRE205", f"the storage location {name} was last seen in the future ({written(seen)})")
     return name
 
 
@@ -139,7 +152,8 @@ def _stored(backup: Manifest, store: Path, volumes: dict[tuple[str, str], str], 
     if not folder.is_dir():
         world.refuse("CRE206", f"the store has no folder backups/{name}")
         return []
-    needed = (f"{name}.tar.gz", f"{name}-resource-list.json.gz", f"{name}-volumeinfo.json.gz", "velero-backup.json")
+    needed = [f"{name}{end}" for end in (".tar.gz", "-resource-list.json.gz", "-volumeinfo.json.gz", "-results.gz")]
+    needed.append("velero-backup.json")
     for file in needed:
         if not (folder / file).is_file():
             world.refuse("CRE206", f"the store lacks backups/{name}/{file}")
@@ -154,15 +168,51 @@ def _stored(backup: Manifest, store: Path, volumes: dict[tuple[str, str], str], 
         volumes[str(row.get("pvcNamespace") or ""), str(row.get("pvcName") or "")] = result
         if result == "failed":
             world.refuse("CRE208", f"the volume of {row.get('pvcNamespace')}/{row.get('pvcName')} failed")
-    kept = _json(folder / "velero-backup.json", world)
-    own = mapping(mapping(kept).get("metadata")).get("uid")
-    if kept is not None and own != mapping(backup.body.get("metadata")).get("uid"):
-        world.refuse("CRE206", f"the store's backup {name} has another UID: it is another backup")
+    _listed(backup, mapping(resources), world)
+    _results(folder / f"{name}-results.gz", world)
+    _kept(folder / "velero-backup.json", backup, world)
     return [
         {"key": f"backups/{name}/{file.name}", "size": file.stat().st_size, "sha256": _digest(file)}
         for file in sorted(folder.iterdir())
         if file.is_file()
     ]
+
+
+def _kept(file: Path, backup: Manifest, world: World) -> None:
+    """The backup as Velero wrote it beside the data: what the API says may have been written since, by anybody."""
+    kept = _json(file, world)
+    if kept is None:
+        return
+    name, own = backup.ref.name, mapping(kept)
+    if mapping(own.get("metadata")).get("uid") != mapping(backup.body.get("metadata")).get("uid"):
+        world.refuse("CRE206", f"the store's backup {name} has another UID: it is another backup")
+        return
+    if bare(own.get("spec")) != bare(backup.body.get("spec")):
+        world.refuse("CRE206", f"the store's backup {name} was made by another spec than the API tells")
+    told, said = mapping(own.get("status")), mapping(backup.body.get("status"))
+    for key in ("phase", "completionTimestamp", "errors", "warnings"):
+        if (told.get(key) or None) != (said.get(key) or None):
+            message = f"the store's backup {name} has {key} {told.get(key)}, and the API tells {said.get(key)}"
+            world.refuse("CRE206", message)
+
+
+def _results(file: Path, world: World) -> None:
+    """Errors and warnings by place (velero pkg/util/results.Result), whatever the counters of the status say."""
+    for kind, told in mapping(_json(file, world)).items():
+        found = mapping(told)
+        spaces = mapping(found.get("namespaces")).values()
+        if any(items(found.get(key)) for key in ("velero", "cluster")) or any(items(space) for space in spaces):
+            world.refuse("CRE202", f"{file.name} tells of {kind}")
+
+
+def _listed(backup: Manifest, resources: Mapping[str, Any], world: World) -> None:
+    """Every bound claim must be among what was backed up, not only its data: a volume without a claim is nobody's."""
+    named = set(map(str, items(resources.get("v1/PersistentVolumeClaim"))))
+    for claim in world.all("", "PersistentVolumeClaim"):
+        bound = mapping(claim.body.get("status")).get("phase") == "Bound"
+        if bound and f"{claim.ref.namespace}/{claim.ref.name}" not in named:
+            where = f"{claim.ref.namespace}/{claim.ref.name}"
+            world.refuse("CRE210", f"backup {backup.ref.name} does not list the claim {where}")
 
 
 def _contents(file: Path, world: World) -> None:
@@ -196,12 +246,11 @@ def _too_large(file: Path, world: World) -> None:
 def _volumes(backup: Manifest, spec: Body, stored: dict[tuple[str, str], str], world: World) -> None:
     """Every bound claim in the backup's namespaces needs a copy of its data: by the store, or by an upload."""
     uploads = set(_uploads(backup, world))
-    included, excluded = (set(map(str, items(spec.get(key)))) for key in ("includedNamespaces", "excludedNamespaces"))
     for claim in world.all("", "PersistentVolumeClaim"):
         namespace, name = claim.ref.namespace, claim.ref.name
         if mapping(claim.body.get("status")).get("phase") != "Bound":
             continue
-        if (included and not included & {"*", namespace}) or namespace in excluded:
+        if not holds_namespace(spec, namespace):
             world.refuse("CRE209", f"backup {backup.ref.name} leaves out the namespace {namespace} of claim {name}")
             continue
         result = "succeeded" if (namespace, name) in uploads else stored.get((namespace, name), "unknown")
@@ -219,7 +268,9 @@ def _uploads(backup: Manifest, world: World) -> Iterator[tuple[str, str]]:
         spec, progress = mapping(upload.body.get("spec")), mapping(status.get("progress"))
         claim = mapping(meta.get("annotations")).get("velero.io/pvc-name") or spec.get("sourcePVC")
         space = mapping(spec.get("pod")).get("namespace") or spec.get("sourceNamespace")
-        if status.get("phase") != "Completed":
+        if gone(upload):
+            world.refuse("CRE208", f"{upload.kind} {upload.ref.name} is being deleted")
+        elif status.get("phase") != "Completed":
             world.refuse("CRE208", f"{upload.kind} {upload.ref.name} is {status.get('phase') or 'in no phase'}")
         elif count(progress.get("bytesDone")) != count(progress.get("totalBytes")):
             done, total = count(progress.get("bytesDone")), count(progress.get("totalBytes"))

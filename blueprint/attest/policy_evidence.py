@@ -19,7 +19,6 @@ from typing import Any, Final
 from blueprint.attest.evidence import AHEAD, Body, Window, World, moment, settled, written
 from blueprint.attest.filelist import canonical
 from blueprint.check.shapes import items, mapping
-from blueprint.errors import UsageError
 from blueprint.objects import Manifest
 
 REPORT_GROUPS: Final = ("wgpolicyk8s.io", "openreports.io")
@@ -27,8 +26,7 @@ REPORTS: Final = ("PolicyReport", "ClusterPolicyReport", "Report", "ClusterRepor
 CONSTRAINTS: Final = "constraints.gatekeeper.sh"
 NATIVE: Final = "admissionregistration.k8s.io"
 KYVERNO: Final = "policies.kyverno.io"
-_BAD: Final = ("fail", "error")
-_GOOD: Final = ("pass", "skip")
+GOOD: Final = ("pass", "skip")
 """Results of a policy that denies: a warning is a failure that is not counted, and what has no name is no result."""
 _POLICIES: Final = {
     KYVERNO: ("ValidatingPolicy", "ImageValidatingPolicy"),
@@ -58,8 +56,11 @@ def from_cluster(tree: World, world: World, window: Window, audit_log: Path | No
     policies = policies_of(tree)
     if not policies:
         world.refuse("CRE101", "the tree renders no policy: there is nothing that could have decided")
+    if policies and not any(actions(policy.body) and denies(actions(policy.body)) for policy in policies):
+        world.refuse("CRE104", "no policy of the tree denies: whatever they find, nothing is refused")
     for policy in policies:
         in_force(policy, world)
+        _ready(policy, world)
     rows = list(_rows(world))
     names = {policy.ref.name for policy in policies}
     for policy in policies:
@@ -67,36 +68,14 @@ def from_cluster(tree: World, world: World, window: Window, audit_log: Path | No
     for row in rows:
         if row.policy not in names:
             world.refuse("CRE106", f"a report tells of the policy {row.policy}, which the tree does not render")
-        elif row.result not in _GOOD and _denies(row.policy, policies):
+        elif row.result not in GOOD and counts(row.policy, policies):
             world.refuse("CRE103", f"{row.policy} ({row.rule}): {row.result or 'no result'} for {row.resource}")
     _exceptions(tree, world)
     _controllers(world)
-    evidence = _evidence(rows, policies, "cluster")
+    evidence = evidence_of(rows, policies, "cluster")
     if audit_log is not None:
         evidence.document["auditLog"] = _audit(audit_log, world)
     return evidence
-
-
-def from_run(tree: World, files: Sequence[Path], world: World) -> PolicyEvidence:
-    """Judge what the engines' own programs said of the tree, without a cluster.
-
-    `files` are what `kyverno apply --policy-report --output-format json` and `gator test -o json` print.
-    """
-    policies = policies_of(tree)
-    rows = [row for file in files for row in _of_file(file)]
-    names = {policy.ref.name for policy in policies}
-    judged = {row.policy for row in rows}
-    for policy in policies:
-        if policy.ref.group == KYVERNO and policy.kind == "ValidatingPolicy" and policy.ref.name not in judged:
-            world.refuse("CRE101", f"{policy.kind} {policy.ref.name} judged nothing in this run")
-    for row in rows:
-        if row.policy not in names:
-            world.refuse("CRE106", f"the run tells of the policy {row.policy}, which the tree does not render")
-        elif row.result not in _GOOD and (row.result in _BAD or _denies(row.policy, policies)):
-            world.refuse("CRE103", f"{row.policy} ({row.rule}): {row.result or 'no result'} for {row.resource}")
-    if not rows:
-        world.refuse("CRE101", "the run has no result: nothing was judged")
-    return _evidence(rows, policies, "offline")
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -119,10 +98,11 @@ class Row:
 def _rows(world: World) -> Iterator[Row]:
     for group in REPORT_GROUPS:
         for report in world.all(group, *REPORTS):
-            yield from _of_report(report.body)
+            yield from rows_of(report.body)
 
 
-def _of_report(report: Body) -> Iterator[Row]:
+def rows_of(report: Body) -> Iterator[Row]:
+    """The results of one report."""
     scope = mapping(report.get("scope"))
     for result in items(report.get("results")):
         row = mapping(result)
@@ -132,38 +112,17 @@ def _of_report(report: Body) -> Iterator[Row]:
                 policy=str(row.get("policy") or ""),
                 rule=str(row.get("rule") or ""),
                 result=str(row.get("result") or ""),
-                resource=_resource(mapping(resource)),
+                resource=shown(mapping(resource)),
                 message=str(row.get("message") or row.get("description") or ""),
                 seen=moment(row.get("timestamp")),
                 source=str(row.get("source") or report.get("source") or ""),
             )
 
 
-def _resource(resource: Body) -> str:
+def shown(resource: Body) -> str:
+    """What a result is about, in one word."""
     parts = (str(resource.get(key) or "") for key in ("apiVersion", "kind", "namespace", "name"))
     return "/".join(part for part in parts if part)
-
-
-def _of_file(file: Path) -> Iterator[Row]:
-    try:
-        document = json.loads(file.read_bytes())
-    except (OSError, ValueError, RecursionError) as error:
-        raise UsageError(f"the policy run cannot be read: {error}", where=str(file)) from None
-    if isinstance(document, dict):
-        yield from _of_report(document)
-        return
-    for violation in items(document):
-        row = mapping(violation)
-        constraint = mapping(row.get("constraint"))
-        resource = mapping(row.get("violatingObject"))
-        meta = mapping(resource.get("metadata"))
-        yield Row(
-            policy=str(mapping(constraint.get("metadata")).get("name") or ""),
-            rule=str(constraint.get("kind") or ""),
-            result="fail",
-            resource=_resource({**resource, "name": meta.get("name"), "namespace": meta.get("namespace")}),
-            message=str(row.get("msg") or ""),
-        )
 
 
 def in_force(policy: Manifest, world: World) -> None:
@@ -172,24 +131,50 @@ def in_force(policy: Manifest, world: World) -> None:
     found = world.named(policy.ref.group, policy.kind, policy.ref.name)
     if found is None:
         world.refuse("CRE105", f"{name} is rendered, and not in the cluster")
-    elif _actions(policy.body) != _actions(found.body):
-        said, done = _actions(policy.body), _actions(found.body)
+    elif actions(policy.body) != actions(found.body):
+        said, done = actions(policy.body), actions(found.body)
         world.refuse("CRE104", f"{name} is rendered to {', '.join(said)}, and in the cluster it is {', '.join(done)}")
     elif settled(policy) != settled(found):
         world.refuse("CRE105", f"{name} is not what was rendered")
+    elif mapping(found.body.get("metadata")).get("deletionTimestamp"):
+        world.refuse("CRE105", f"{name} is being deleted")
 
 
-def _actions(body: Body) -> list[str]:
+def _ready(policy: Manifest, world: World) -> None:
+    """Refuse a policy of which its engine does not say that it took it."""
+    found = world.named(policy.ref.group, policy.kind, policy.ref.name)
+    status = mapping(found.body.get("status")) if found else {}
+    if found is None or policy.ref.group == NATIVE:
+        return  # the API server itself decides by its own policies, and says nothing of them
+    pods = [mapping(pod) for pod in items(status.get("byPod"))]
+    if policy.ref.group == KYVERNO:
+        ready = mapping(status.get("conditionStatus")).get("ready") is True
+    elif policy.ref.group == CONSTRAINTS:
+        ready = bool(pods) and all(pod.get("enforced") is True for pod in pods)
+    else:
+        ready = status.get("created") is True
+    errors = [str(mapping(error).get("message")) for pod in pods for error in items(pod.get("errors"))]
+    if not ready or errors:
+        why = f": {errors[0]}" if errors else ""
+        world.refuse("CRE105", f"{policy.kind} {policy.ref.name} is not ready, says its engine{why}")
+
+
+def actions(body: Body) -> list[str]:
+    """What a policy does with what it finds."""
     spec = mapping(body.get("spec"))
     if "enforcementAction" in spec:
         return [str(spec["enforcementAction"])]
     return [str(action) for action in items(spec.get("validationActions"))]
 
 
-def _denies(name: str, policies: Sequence[Manifest]) -> bool:
+def denies(said: Sequence[str]) -> bool:
+    """Whether actions refuse a request; Gatekeeper denies where a constraint says nothing."""
+    return not said or any(action.lower() == "deny" for action in said)
+
+
+def counts(name: str, policies: Sequence[Manifest]) -> bool:
     """Whether a result of a policy counts as a refusal: unless each policy of the name says Audit or Warn only."""
-    actions = [action for policy in policies if policy.ref.name == name for action in _actions(policy.body)]
-    return not actions or any(action.lower() == "deny" for action in actions)
+    return denies([action for policy in policies if policy.ref.name == name for action in actions(policy.body)])
 
 
 def _evaluated(policy: Manifest, rows: Sequence[Row], world: World, window: Window) -> None:
@@ -199,7 +184,7 @@ def _evaluated(policy: Manifest, rows: Sequence[Row], world: World, window: Wind
     if policy.ref.group == CONSTRAINTS and found is not None:
         status = mapping(found.body.get("status"))
         _fresh(name, moment(status.get("auditTimestamp")), _changed(found), world, window)
-        if (number := status.get("totalViolations")) and _actions(policy.body) == ["deny"]:
+        if (number := status.get("totalViolations")) and actions(policy.body) == ["deny"]:
             world.refuse("CRE103", f"{name} has {number} violations")
         return
     scans = mapping(mapping(spec.get("evaluation")).get("background")).get("enabled") is not False
@@ -253,7 +238,8 @@ def _controllers(world: World) -> None:
         name = deployment.ref.name
         if "reports-controller" in name or name == "gatekeeper-audit":
             status = mapping(deployment.body.get("status"))
-            if not status.get("availableReplicas"):
+            deleted = mapping(deployment.body.get("metadata")).get("deletionTimestamp")
+            if not status.get("availableReplicas") or deleted:
                 world.refuse("CRE107", f"{name} is not available: nobody writes reports")
 
 
@@ -279,23 +265,27 @@ def _audit(file: Path, world: World) -> dict[str, Any]:
     return {"sha256": digest.hexdigest(), "firstAuditID": first, "lastAuditID": last, "count": number}
 
 
-def _evidence(rows: Sequence[Row], policies: Sequence[Manifest], level: str) -> PolicyEvidence:
-    counts = Counter(row.result for row in rows)
+def told(policy: Manifest) -> dict[str, Any]:
+    """A policy as evidence names it: by the digest of its spec, and by what it does."""
+    return {
+        "kind": policy.kind,
+        "name": policy.ref.name,
+        "actions": actions(policy.body),
+        "sha256": sha256(canonical(policy.body.get("spec"))).hexdigest(),
+    }
+
+
+def evidence_of(rows: Sequence[Row], policies: Sequence[Manifest], level: str) -> PolicyEvidence:
+    """The hash of results and policies, and the document that it is over."""
+    counted = Counter(row.result for row in rows)
     seen = sorted(row.seen for row in rows if row.seen)
     document: dict[str, Any] = {
         "level": level,
         "results": len(rows),
-        **{result: counts[result] for result in ("pass", "fail", "warn", "error", "skip")},
+        **{result: counted[result] for result in ("pass", "fail", "warn", "error", "skip")},
         "oldest": written(seen[0]) if seen else None,
         "newest": written(seen[-1]) if seen else None,
-        "policies": [
-            {
-                "kind": policy.kind,
-                "name": policy.ref.name,
-                "sha256": sha256(canonical(policy.body.get("spec"))).hexdigest(),
-            }
-            for policy in policies
-        ],
+        "policies": [told(policy) for policy in policies],
     }
     hashed = sorted(row.hashed() for row in rows)
     value = sha256(canonical({"results": hashed, "policies": document["policies"]})).hexdigest()

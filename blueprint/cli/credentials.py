@@ -35,9 +35,11 @@ _Store = Annotated[
     Path | None, typer.Option("--store", metavar="FOLDER", help="The bucket of the backups, mounted or copied.")
 ]
 _Backup = Annotated[str, typer.Option("--backup", help="Name of the backup [default: the newest].")]
-_Runs = Annotated[
-    list[Path] | None,
-    typer.Option("--policy-run", metavar="FILE", help="What kyverno or gator printed (JSON), instead of reports."),
+_Run = Annotated[
+    Path | None,
+    typer.Option(
+        "--policy-run", metavar="FILE", help="What `credential run` wrote about this tree, instead of reports."
+    ),
 ]
 _Audit = Annotated[
     Path | None, typer.Option("--audit-log", metavar="FILE", help="Audit log of the API server, one event a line.")
@@ -51,7 +53,7 @@ def issue(
     objects: _Objects = None,
     store: _Store = None,
     backup: _Backup = "",
-    policy_run: _Runs = None,
+    policy_run: _Run = None,
     audit_log: _Audit = None,
     lifetime: Annotated[str, typer.Option("--for", metavar="TIME", help="How long it is good, up to 7d.")] = "1h",
     identity: attesting.Identity_ = None,
@@ -75,7 +77,7 @@ def issue(
     findings, told = list(verdict.findings), {}
     if verdict.rendered and verdict.proof and not findings:
         world, policies, saved = _evidence(
-            listing, cluster, objects or [], store, backup, policy_run or [], audit_log, now
+            listing, (cluster, verdict.rendered.digest), objects or [], (store, backup), policy_run, audit_log, now
         )
         findings = [refused.finding(tree.as_posix()) for refused in world.refusals]
         length = attesting.duration(lifetime) or timedelta(0)
@@ -96,6 +98,39 @@ def issue(
     attesting.tell(output, findings, started, ("credential", told), _lines)
 
 
+@credential.command()
+def kinds(tree: _Tree = Path("rendered"), cluster: _Cluster = "") -> None:
+    """Print where the API server lists what a credential stands on: `kubectl get --raw PATH` into a file for each."""
+    from blueprint.attest.dump import needed
+
+    _named(cluster)
+    for each in needed(_rendered(attesting.listing(tree, None), cluster)):
+        print(each.path)
+
+
+@credential.command()
+def run(
+    tree: _Tree = Path("rendered"),
+    cluster: _Cluster = "",
+    beside: Annotated[
+        list[Path] | None,
+        typer.Option("--with", metavar="FILE", help="Objects to judge beside those of the tree, such as samples."),
+    ] = None,
+    out: Annotated[Path, typer.Option("--out", metavar="FILE", help="Where the run is kept.")] = Path("run.json"),
+) -> None:
+    """Run the policies of a tree on its objects, by kyverno and gator: the evidence for --policy-run."""
+    import json
+
+    from blueprint.attest import offline
+
+    _named(cluster)
+    listing = attesting.listing(tree, None)
+    found = offline.run(_rendered(listing, cluster), cluster, listing.digest, beside or [])
+    out.write_text(json.dumps(found, indent=1) + "\n", "utf-8")
+    programs = " and ".join(found["outputs"]) or "none"
+    print(f"{out}: {len(found['policies'])} policies on {found['treeDigest']}, by {programs}")
+
+
 @credential.command("verify")
 def verify_(
     tree: _Tree = Path("rendered"),
@@ -114,6 +149,8 @@ def verify_(
     objects: _Objects = None,
     store: _Store = None,
     backup: _Backup = "",
+    policy_run: _Run = None,
+    audit_log: _Audit = None,
     output: Format = Output.TEXT,
 ) -> None:
     """Verify a credential: signature, tree, cluster, time; with --objects the hashes of today's evidence, too."""
@@ -133,7 +170,8 @@ def verify_(
     if verdict.rendered and verdict.proof and not findings:
         hashes = ("", "")
         if objects:
-            world, policies, saved = _evidence(listing, cluster, objects, store, backup, [], None, now)
+            about = (cluster, verdict.rendered.digest)
+            world, policies, saved = _evidence(listing, about, objects, (store, backup), policy_run, audit_log, now)
             findings = [refused.finding(tree.as_posix()) for refused in world.refusals]
             hashes = (policies.sha256, saved.sha256 if store else "")
         levels = ("cluster", "store") if strict else ("", "")
@@ -159,25 +197,38 @@ def _named(cluster: str) -> None:
 
 def _evidence(
     listing: Listing,
-    cluster: str,
+    about: tuple[str, str],
     objects: list[Path],
-    store: Path | None,
-    backup: str,
-    runs: list[Path],
+    saved: tuple[Path | None, str],
+    run: Path | None,
     audit_log: Path | None,
     now: datetime,
 ) -> tuple[World, PolicyEvidence, BackupEvidence]:
-    """Read the evidence; its reasons to refuse are in the world."""
+    """Read the evidence about (cluster, digest of the tree); its reasons to refuse are in the world."""
     from blueprint.attest.backup_evidence import backup_evidence
-    from blueprint.attest.evidence import Window, World
-    from blueprint.attest.policy_evidence import from_cluster, from_run
+    from blueprint.attest.dump import needed, read_dump
+    from blueprint.attest.engines import asked
+    from blueprint.attest.evidence import Window
+    from blueprint.attest.policy_evidence import from_cluster
+    from blueprint.attest.policy_run import from_run
 
     if not objects:
-        raise UsageError("--objects names what the cluster says of itself", hint="kubectl get … -o json > objects.json")
-    world, window = World.read(objects), Window(now)
-    rendered = World.read([Path(listing.where) / cluster])
-    policies = from_run(rendered, runs, world) if runs else from_cluster(rendered, world, window, audit_log)
-    return world, policies, backup_evidence(world, window, backup, store)
+        raise UsageError("--objects names what the cluster says of itself", hint="blueprint credential kinds")
+    rendered, window = _rendered(listing, about[0]), Window(now)
+    world = read_dump(objects, needed(rendered, offline=run is not None))
+    if run is not None:
+        policies = from_run(rendered, run, world, *about)
+    else:
+        policies = from_cluster(rendered, world, window, audit_log)
+        asked(rendered, world)
+    store, name = saved
+    return world, policies, backup_evidence(world, window, name, store, rendered)
+
+
+def _rendered(listing: Listing, cluster: str) -> World:
+    from blueprint.attest.evidence import World
+
+    return World.read([Path(listing.where) / cluster])
 
 
 def _when(moment: datetime | None) -> str:

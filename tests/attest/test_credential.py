@@ -16,12 +16,10 @@ from blueprint.attest import credential as credentials
 from blueprint.attest.bundle import ByKey, Proof
 from blueprint.attest.credential import Asked, Cluster, credential_statement, verify_credential
 from blueprint.attest.evidence import World, moment
-from blueprint.attest.policy_evidence import from_run
 from blueprint.attest.refusal import Refused
 from blueprint.attest.sign import WithKey
 from blueprint.attest.verify import verify
-from blueprint.errors import UsageError
-from tests.attest.deployment import BACKUP, NOW, UID, VALIDATING, Deployment, _manifests, ago, as_seen, seconds
+from tests.attest.deployment import BACKUP, NOW, UID, VALIDATING, Deployment, ago, as_seen, seconds
 from tests.attest.world import MALLORY, RENDERER, Office, listing
 
 
@@ -179,7 +177,7 @@ BROKEN: dict[str, tuple[Change, str]] = {
     "a store that is not there": (_drop("location"), "CRE205"),
     "an archive that is not in the store": (_store("lost", [f"{BACKUP}.tar.gz"]), "CRE206"),
     "volume information that is not in the store": (_store("lost", [f"{BACKUP}-volumeinfo.json.gz"]), "CRE206"),
-    "another backup of the name": (_store("kept_uid", "older-uid"), "CRE206"),
+    "another backup of the name": (_store("kept", {"metadata.uid": "older-uid"}), "CRE206"),
     "a backup of last week": (_set("backup", "status", "completionTimestamp", ago(days=7)), "CRE207"),
     "a backup that expired": (_set("backup", "status", "expiration", ago(minutes=1)), "CRE207"),
     "a backup of the future": (_set("backup", "status", "completionTimestamp", ago(hours=-3)), "CRE207"),
@@ -238,30 +236,6 @@ def test_the_audit_log(deployment: Deployment, tmp_path: Path, lines: list[str],
     assert ("CRE109" in codes(world)) is refused
     if not refused:
         assert policies.document["auditLog"]["lastAuditID"] == "b"
-
-
-def test_an_offline_run_stands_in_for_reports(tmp_path: Path) -> None:
-    run = tmp_path / "run.json"
-    row = {"policy": "images-by-digest", "rule": "r", "result": "pass", "resources": [{"kind": "Pod", "name": "x"}]}
-    tree = World.of(_manifests([VALIDATING]))
-    for results, expected in (
-        ([row], []),
-        ([row | {"result": "fail"}], ["CRE103"]),
-        ([row, row | {"policy": "other"}], ["CRE106"]),
-        ([], ["CRE101", "CRE101"]),
-    ):
-        run.write_text(json.dumps({"kind": "ClusterReport", "results": results}))
-        world = World()
-        evidence = from_run(tree, [run], world)
-        assert codes(world) == expected
-        assert evidence.document["level"] == "offline"
-    run.write_text(json.dumps([{"constraint": {"kind": "K", "metadata": {"name": "images-by-digest"}}, "msg": "no"}]))
-    world = World()
-    from_run(tree, [run], world)
-    assert "CRE103" in codes(world)
-    run.write_text("[")
-    with pytest.raises(UsageError):
-        from_run(tree, [run], world)
 
 
 # --- the credential itself

@@ -268,15 +268,19 @@ def test_a_credential_from_the_evidence_of_a_cluster(shell: Shell, repository: P
     shell.sign()
     deployment = Deployment(shell.folder / "store")
     policies = policies_of(World.read([shell.folder / "platform/rendered/lab"]))
-    objects = [body for name, body in deployment.objects.items() if name not in CLUSTER_POLICIES]
-    objects += [as_seen(dict(policy.body)) for policy in policies]
     deployment.write_store()
     # Kubernetes' own policies leave no report.
-    objects.remove(deployment.objects["report"])
-    evidence = shell.folder / "objects.json"
-    evidence.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": objects}))
+    deployment.objects = {
+        name: body for name, body in deployment.objects.items() if name not in (*CLUSTER_POLICIES, "report")
+    }
+    deployment.objects |= {policy.ref.name + policy.kind: as_seen(dict(policy.body)) for policy in policies}
+    deployment.tree = [dict(policy.body) for policy in policies]
+    deployment.dump(shell.folder / "objects")
     where = ["platform/rendered", "--cluster", "lab"]
-    given = ["--objects", "objects.json", "--store", "store"]
+    listed = {f"/{line.partition('/')[2]}" for line in shell.run("credential", "kinds", *where).splitlines()}
+    assert listed >= {"/api/v1/namespaces", "/apis/velero.io/v2alpha1/datauploads"}
+    assert not any("kyverno" in path for path in listed), "no policy of the tree is Kyverno's"
+    given = ["--objects", "objects", "--store", "store"]
     signing = ["--trust-config", "trust.json", "--identity-token", "token"]
     issued = shell.run("credential", "issue", *where, *given, *shell.who[:4], *signing)
     assert "policyHash" in issued
@@ -285,9 +289,16 @@ def test_a_credential_from_the_evidence_of_a_cluster(shell: Shell, repository: P
     assert shell.verify("--cluster", "lab"), "a credential lies among the signatures, and harms nothing"
     assert "CRE302" in shell.run("credential", "verify", *where, "--uid", "another", *shell.who, code=1)
     deployment.objects["backup"]["status"]["phase"] = "PartiallyFailed"
-    evidence.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": objects}))
+    shutil.rmtree(shell.folder / "objects")
+    deployment.dump(shell.folder / "objects")
     refused = shell.run("credential", "issue", *where, *given, *shell.who[:4], *signing, code=1)
     assert "CRE201" in refused
+    deployment.objects["backup"]["status"]["phase"] = "Completed"
+    shutil.rmtree(shell.folder / "objects")
+    deployment.unlisted = ["DataUpload"]
+    deployment.dump(shell.folder / "objects")
+    refused = shell.run("credential", "issue", *where, *given, *shell.who[:4], *signing, code=1)
+    assert "kubectl get --raw /apis/velero.io/v2alpha1/datauploads" in refused
 
 
 def test_images_are_locked_and_checked(shell: Shell, repository: Path) -> None:

@@ -3,44 +3,61 @@
 from __future__ import annotations
 
 import json
-import subprocess
+import os
 from pathlib import Path
 
 import pytest
 
 from blueprint.attest.evidence import World
-from blueprint.attest.policy_evidence import CONSTRAINTS, PolicyEvidence, from_run, in_force, policies_of
+from blueprint.attest.offline import run
+from blueprint.attest.policy_evidence import CONSTRAINTS, PolicyEvidence, in_force, policies_of
+from blueprint.attest.policy_run import from_run
 from blueprint.conform.controlplane import ControlPlane
+from blueprint.errors import EnvironmentLacks
 from blueprint.finding import Source
 from blueprint.objects import Manifest
 from blueprint.render.platform import RenderedCluster
 from tests.conformance.conftest import program
-from tests.conformance.test_policies_cli import TENANT, Body, of_kind, write
-from tests.policy_cases import NAMESPACE, pod
+from tests.conformance.test_policies_cli import TENANT, Body, of_kind
+from tests.policy_cases import pod
 
 POLICY = "no-secondary-networks"
+CONSTRAINT = "BlueprintNoSecondaryNetworks"
+TEMPLATE = CONSTRAINT.lower()
+
+
+DIGEST = "5" * 64
+
+
+@pytest.fixture
+def installed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Both programs are where a person has them."""
+    folders = {str(program(name).parent) for name in ("kyverno", "gator")}
+    monkeypatch.setenv("PATH", os.pathsep.join([*sorted(folders), os.environ["PATH"]]))
+
+
+def _tree(rendered: RenderedCluster) -> World:
+    """One policy for each engine, and the namespace of a tenant."""
+    wanted = (*of_kind(rendered, "ValidatingPolicy").values(), *of_kind(rendered, "ConstraintTemplate").values())
+    kept = [body for body in wanted if body["metadata"]["name"] in (POLICY, TEMPLATE)]
+    kept += [file.manifest.body for file in rendered.files if file.manifest.kind == CONSTRAINT]
+    assert len(kept) == 3
+    return World.of(Manifest(body, Source("tree.yaml")) for body in (*kept, TENANT))
 
 
 def _run(rendered: RenderedCluster, folder: Path, *pods: Body) -> tuple[World, PolicyEvidence]:
     folder.mkdir()
-    (name,) = [name for name in of_kind(rendered, "ValidatingPolicy") if POLICY in name]
-    policy = of_kind(rendered, "ValidatingPolicy")[name]
-    command = [program("kyverno"), "apply", write(folder / "policy.yaml", policy)]
-    header = {"apiVersion": "cli.kyverno.io/v1alpha1", "kind": "Values", "metadata": {"name": "values"}}
-    labels = {"name": NAMESPACE, "labels": TENANT["metadata"]["labels"]}
-    command += ["--resource", write(folder / "resources.yaml", *pods)]
-    command += ["--values-file", write(folder / "values.yaml", {**header, "namespaceSelector": [labels]})]
-    command += ["--policy-report", "--output-format", "json"]
-    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
-    assert "{" in done.stdout, done.stdout + done.stderr
-    report = folder / "report.json"
-    report.write_text(done.stdout[done.stdout.index("{") :])
+    tree, samples = _tree(rendered), folder / "pods.json"
+    samples.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": pods}))
+    kept = folder / "run.json"
+    kept.write_text(json.dumps(run(tree, "prod-a", DIGEST, [samples])))
     world = World()
-    return world, from_run(World.of([Manifest(policy, Source("policy.yaml"))]), [report], world)
+    return world, from_run(tree, kept, world, "prod-a", DIGEST)
 
 
 @pytest.mark.conformance
-def test_what_kyverno_prints_is_evidence(reference: RenderedCluster, tmp_path: Path) -> None:
+@pytest.mark.usefixtures("installed")
+def test_what_the_programs_say_is_evidence(reference: RenderedCluster, tmp_path: Path) -> None:
     good = pod()
     bad = json.loads(json.dumps(good))
     bad["metadata"] |= {"name": "bad", "annotations": {"k8s.v1.cni.cncf.io/networks": "other"}}
@@ -51,7 +68,18 @@ def test_what_kyverno_prints_is_evidence(reference: RenderedCluster, tmp_path: P
     assert again.sha256 == evidence.sha256, "the hash does not follow the clock"
     world, other = _run(reference, tmp_path / "third", good, bad)
     assert {refused.code for refused in world.refusals} == {"CRE103"}
+    assert {refused.message.partition(" ")[0] for refused in world.refusals} == {POLICY}
+    assert len(world.refusals) == 2, "each engine tells of it"
     assert other.sha256 != evidence.sha256
+    world, _ = _run(reference, tmp_path / "fourth")
+    assert [refused.code for refused in world.refusals] == ["CRE101"], "without an object nothing is judged"
+
+
+@pytest.mark.conformance
+def test_a_program_that_is_missing_is_named(reference: RenderedCluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", "/nowhere")
+    with pytest.raises(EnvironmentLacks, match="kyverno is not installed"):
+        run(_tree(reference), "prod-a", DIGEST)
 
 
 @pytest.mark.conformance
