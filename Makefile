@@ -58,6 +58,7 @@ pictures: $(READY) ## Draw the pictures of the README again
 
 tools: ## Build the Kubernetes programs that conformance tests run (needs Go)
 	@$(PYTHON) scripts/tools.py build --group conformance
+	@$(PYTHON) scripts/vllm_sources.py
 
 tools-engines: ## Build the policy engines' and Prometheus' command lines for their tests (needs Go)
 	@$(PYTHON) scripts/tools.py build --group engines

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import json
-import os
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -83,11 +82,7 @@ def examples(code: str) -> tuple[str, str]:
 
 
 def source(at: str) -> Path | None:
-    """An upstream file: in Go's module cache, or below BLUEPRINT_VLLM_SOURCES; None where it is not on this machine."""
-    if at.startswith("vllm@"):
-        sources = os.environ.get("BLUEPRINT_VLLM_SOURCES")
-        path = Path(sources, at.removeprefix("vllm@")) if sources else None
-        return path if path and path.is_file() else None
+    """An upstream file in Go's module cache; None where it is not on this machine."""
     from tests.conformance.published.faults import modules
 
     module = at.partition("@")[0] + "@" + at.partition("@")[2].partition("/")[0]
