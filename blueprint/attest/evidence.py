@@ -93,9 +93,9 @@ def moment(value: object) -> datetime | None:
         return None
     try:
         read_as = datetime.fromisoformat(value)
-    except ValueError:
+        return read_as.astimezone(UTC) if read_as.tzinfo else None
+    except (ValueError, OverflowError):
         return None
-    return read_as.astimezone(UTC) if read_as.tzinfo else None
 
 
 def written(value: datetime) -> str:

@@ -16,10 +16,10 @@ from typing import Any
 
 from blueprint.attest.bundle import Prover
 from blueprint.attest.evidence import moment, written
-from blueprint.attest.images import verify_image
+from blueprint.attest.images import recent, verify_image
 from blueprint.attest.refusal import Refused
-from blueprint.attest.registry import Registry, named, parts, reference
-from blueprint.check.pods import containers, pod_templates
+from blueprint.attest.registry import Registry, named, parts, reference, resolve
+from blueprint.check.imaged import images
 from blueprint.check.shapes import items, mapping
 from blueprint.errors import UsageError
 from blueprint.finding import Finding
@@ -35,6 +35,7 @@ class Locked:
     issuer: str
     signed_at: datetime
     log_index: int | None = None
+    built_at: datetime | None = None
 
     def document(self) -> dict[str, Any]:
         """The row as the lock has it."""
@@ -44,6 +45,7 @@ class Locked:
             "issuer": self.issuer,
             "signedAt": written(self.signed_at),
             "logIndex": self.log_index,
+            "builtAt": None if self.built_at is None else written(self.built_at),
         }
 
 
@@ -56,7 +58,9 @@ def lock(
     for name in sorted(names):
         try:
             host, repository, tag, digest = parts(name)
-            digest = digest or registry.resolve(host, repository, tag or "latest")
+            if not digest:
+                with registry.conversation() as asked:
+                    digest = resolve(asked, host, repository, tag or "latest")
             signature = verify_image(f"{host}/{repository}@{digest}", registry, prover, max_age=max_age)
             rows[name] = signature.document()
         except Refused as refused:
@@ -80,7 +84,8 @@ def read_lock(file: Path) -> dict[str, Locked]:
             signed_at = moment(row["signedAt"])
             if signed_at is None or not re.fullmatch("sha256:[0-9a-f]{64}", row["digest"]):
                 raise ValueError(name)
-            rows[name] = Locked(row["digest"], str(row["identity"]), str(row["issuer"]), signed_at, row.get("logIndex"))
+            who = str(row["identity"]), str(row["issuer"])
+            rows[name] = Locked(row["digest"], *who, signed_at, row.get("logIndex"), moment(row.get("builtAt")))
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise UsageError(f"this is no lock of images: {error}", where=str(file)) from None
     return rows
@@ -107,8 +112,7 @@ def check_images(
                 raise Refused("SIG403", f"{text} is not in the lock: nobody has seen a signature of it")
             if (row.identity, row.issuer) not in signers:
                 raise Refused("SIG104", f"{text} is signed by {row.identity} (issuer {row.issuer}), who may not")
-            if max_age is not None and now - row.signed_at > max_age:
-                raise Refused("SIG106", f"{text} was signed at {written(row.signed_at)}, more than {max_age} ago")
+            recent(text, row.built_at, max_age, now)
         except Refused as refused:
             yield Finding(
                 refused.code, refused.message, manifest.source, object=manifest.ref, path=path, fix=refused.fix
@@ -128,7 +132,14 @@ def gates(manifests: Collection[Manifest]) -> Iterator[tuple[list[str], set[tupl
             globs = [mapping(row).get("glob") for row in items(spec.get("matchImageReferences"))]
             keyless = [_keyless(attestor) for attestor in items(spec.get("attestors"))]
             people = {person for row in keyless for person in _people(row.get("identities"))}
-            yield [glob.removesuffix("*") for glob in globs if isinstance(glob, str)], people, None
+            ages = [int(age) for row in items(spec.get("validations")) for age in _ages(row)]
+            window = timedelta(seconds=min(ages)) if ages else None
+            yield [glob.removesuffix("*") for glob in globs if isinstance(glob, str)], people, window
+
+
+def _ages(validation: object) -> list[str]:
+    """The largest ages in a rule of ours for Kyverno, in seconds (`blueprint.render.images`)."""
+    return re.findall(r"time\.now\(\) - duration\('(\d{1,12})s'\)", str(mapping(validation).get("expression")))
 
 
 def _people(rows: object) -> set[tuple[str, str]]:
@@ -140,12 +151,7 @@ def _keyless(attestor: object) -> Mapping[str, Any]:
 
 
 def used(manifests: Collection[Manifest]) -> Iterator[tuple[Manifest, str, str]]:
-    """Every image of every container, init and ephemeral ones and image volumes too, with the path to it."""
+    """Every image of every container, init and ephemeral ones, image volumes and custom kinds too, with its path."""
     for manifest in manifests:
-        for pod in pod_templates(manifest):
-            for path, container in containers(pod.spec):
-                if isinstance(container.get("image"), str):
-                    yield manifest, f"{pod.spec_path}.{path}.image", container["image"]
-            for number, volume in enumerate(map(mapping, items(pod.spec.get("volumes")))):
-                if text := mapping(volume.get("image")).get("reference"):
-                    yield manifest, f"{pod.spec_path}.volumes[{number}].image.reference", str(text)
+        for one in images(manifest):
+            yield manifest, one.path, one.text

@@ -8,31 +8,19 @@ from __future__ import annotations
 import base64
 import json
 import re
+import ssl
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, Final
 
-import urllib3
-
-from blueprint.attest.refusal import Refused, said
+from blueprint.attest.conversation import Conversation, Manners, canonical, parsed
+from blueprint.attest.refusal import Refused
 from blueprint.check.images import image
 from blueprint.errors import UsageError
 
-LARGEST: Final = 8 * 2**20
-"""Bytes of a manifest or of a bundle."""
-
-_ACCEPT: Final = ", ".join(
-    (
-        "application/vnd.oci.image.index.v1+json",
-        "application/vnd.oci.image.manifest.v1+json",
-        "application/vnd.docker.distribution.manifest.list.v2+json",
-        "application/vnd.docker.distribution.manifest.v2+json",
-    )
-)
-_FOUND, _UNAUTHORISED, _MISSING = 200, 401, 404
-_CHALLENGE: Final = re.compile(r'(\w+)="([^"]*)"')
+_DIGEST: Final = re.compile(r"sha256:[0-9a-f]{64}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +38,7 @@ class Reference:
 def reference(text: str) -> Reference:
     """Read a reference that must carry its digest. Raises Refused (SIG401): a tag may be moved after it was judged."""
     host, repository, _, digest = parts(text)
-    if not digest.startswith("sha256:"):
+    if not _DIGEST.fullmatch(digest):
         raise Refused("SIG401", f"{text} is not named by a digest", fix="write registry/name@sha256:<64 hex digits>")
     return Reference(host, repository, digest)
 
@@ -62,9 +50,7 @@ def named(text: str) -> str:
     prefixes as text lets the others pass.
     """
     host, slash, rest = text.partition("/")
-    name, colon, port = host.lower().partition(":")
-    port = port.lstrip("0")
-    return f"{name}{colon}{port}{slash}{rest}" if port not in ("", "443", "80") else f"{name}{slash}{rest}"
+    return f"{canonical(host)}{slash}{rest}"
 
 
 def parts(text: str) -> tuple[str, str, str, str]:
@@ -79,7 +65,8 @@ def parts(text: str) -> tuple[str, str, str, str]:
 class Registry:
     """A client of registries: `plain` are hosts that are asked without TLS, `authority` a PEM file of a CA.
 
-    `credentials` is a config.json of Docker, whose secrets go to the host that they are for and nowhere else.
+    `credentials` is a config.json of Docker, whose secrets go to the host that they are for and to the token server
+    that it declares. `seconds` is how long all requests about one image may take.
     """
 
     def __init__(
@@ -88,116 +75,74 @@ class Registry:
         plain: Collection[str] = (),
         authority: Path | None = None,
         credentials: Path | None = None,
-        seconds: float = 5.0,
+        seconds: float = 30.0,
     ) -> None:
-        self._plain = frozenset(plain)
-        self._auths = _auths(credentials)
-        self._pool = urllib3.PoolManager(
-            ca_certs=str(authority) if authority else None,
-            cert_reqs="CERT_REQUIRED",
-            timeout=urllib3.Timeout(total=seconds),
-            retries=urllib3.Retry(1, redirect=3, raise_on_status=False),
-            maxsize=16,
-        )
-
-    def resolve(self, host: str, repository: str, tag: str) -> str:
-        """The digest that a tag has now. Raises Refused (SIG402)."""
-        data = self._get(host, repository, f"manifests/{tag}")
-        if data is None:
-            raise Refused("SIG402", f"{host}/{repository}:{tag} is not in the registry")
-        return f"sha256:{sha256(data).hexdigest()}"
-
-    def manifest(self, ref: Reference, digest: str) -> dict[str, Any]:
-        """A manifest whose digest was checked. Raises Refused (SIG402)."""
-        return _json(self._checked(ref, "manifests", digest))
-
-    def blob(self, ref: Reference, digest: str) -> bytes:
-        """A blob whose digest was checked. Raises Refused (SIG402)."""
-        return self._checked(ref, "blobs", digest)
-
-    def referrers(self, ref: Reference) -> list[dict[str, Any]]:
-        """Descriptors of what refers to an image, by the API or by the tag that stands in for it; none is no error."""
-        data = self._get(ref.host, ref.repository, f"referrers/{ref.digest}")
-        if data is None:
-            data = self._get(ref.host, ref.repository, f"manifests/{ref.digest.replace(':', '-')}")
-        rows = _json(data).get("manifests") if data is not None else []
-        return [row for row in rows if isinstance(row, dict)] if isinstance(rows, list) else []
-
-    def _checked(self, ref: Reference, kind: str, digest: str) -> bytes:
-        data = self._get(ref.host, ref.repository, f"{kind}/{digest}")
-        if data is None:
-            raise Refused("SIG402", f"{ref.host}/{ref.repository} has no {digest}")
-        if digest != f"sha256:{sha256(data).hexdigest()}":
-            raise Refused("SIG402", f"the registry gave something else for {digest}")
-        return data
-
-    def _get(self, host: str, repository: str, path: str) -> bytes | None:
-        """The body, None where there is nothing. Raises Refused (SIG402) where the registry does not say either."""
-        scheme = "http" if host in self._plain else "https"
-        url = f"{scheme}://{host}/v2/{repository}/{path}"
-        headers = {"Accept": _ACCEPT, "User-Agent": "blueprint"}
         try:
-            response = self._ask(url, headers)
-            if response.status == _UNAUTHORISED and (granted := self._granted(host, repository, response.headers)):
-                response.release_conn()
-                response = self._ask(url, headers | {"Authorization": granted})
-            try:
-                if response.status == _MISSING:
-                    return None
-                if response.status != _FOUND:
-                    raise Refused("SIG402", f"{host} answers {response.status} for {repository}")
-                data = response.read(LARGEST + 1)
-            finally:
-                response.release_conn()
-        except urllib3.exceptions.HTTPError as error:
-            raise Refused("SIG402", f"{host} cannot be asked: {said(error)}") from None
-        if len(data) > LARGEST:
-            raise Refused("SIG402", f"{host} has more than {LARGEST // 2**20} MiB for {path}")
-        return data
+            context = ssl.create_default_context(cafile=str(authority) if authority else None)
+        except (OSError, ssl.SSLError):
+            raise UsageError("this is no certificate of an authority", where=str(authority)) from None
+        self._manners = Manners(frozenset(map(canonical, plain)), context, _passwords(credentials), seconds)
 
-    def _ask(self, url: str, headers: Mapping[str, str]) -> urllib3.BaseHTTPResponse:
-        return self._pool.request("GET", url, headers=headers, preload_content=False)
-
-    def _granted(self, host: str, repository: str, headers: Mapping[str, str]) -> str:
-        """The Authorization header that a challenge asks for, "" where there is none to give."""
-        challenge = headers.get("WWW-Authenticate", "")
-        basic = self._auths.get(host)
-        scheme, _, rest = challenge.partition(" ")
-        if scheme.lower() == "basic":
-            return f"Basic {basic}" if basic else ""
-        fields = dict(_CHALLENGE.findall(rest))
-        realm = fields.get("realm", "")
-        if scheme.lower() != "bearer" or not realm.startswith("https://" if host not in self._plain else "http"):
-            return ""
-        given = {"Authorization": f"Basic {basic}"} if basic else {}
-        asked = {"service": fields.get("service", ""), "scope": f"repository:{repository}:pull"}
-        response = self._pool.request("GET", realm, fields=asked, headers=given)
-        token = _json(response.data).get("token") or _json(response.data).get("access_token")
-        return f"Bearer {token}" if response.status == _FOUND and isinstance(token, str) else ""
+    def conversation(self) -> Conversation:
+        """A new conversation, about one image."""
+        return Conversation(self._manners)
 
 
-def _json(data: bytes) -> dict[str, Any]:
-    try:
-        document = json.loads(data)
-    except (ValueError, RecursionError):
-        raise Refused("SIG402", "the registry gave no JSON") from None
-    if not isinstance(document, dict):
-        raise Refused("SIG402", "the registry gave no object")
-    return document
+def resolve(asked: Conversation, host: str, repository: str, tag: str) -> str:
+    """The digest that a tag has now. Raises Refused (SIG402)."""
+    data = asked.get(host, repository, f"manifests/{tag}")
+    if data is None:
+        raise Refused("SIG402", f"{host}/{repository}:{tag} is not in the registry")
+    return f"sha256:{sha256(data).hexdigest()}"
 
 
-def _auths(file: Path | None) -> dict[str, str]:
+def manifest(asked: Conversation, ref: Reference, digest: object) -> dict[str, Any]:
+    """A manifest, whose bytes have the digest. Raises Refused (SIG402)."""
+    return parsed(_checked(asked, ref, "manifests", digest))
+
+
+def blob(asked: Conversation, ref: Reference, digest: object) -> bytes:
+    """A blob, whose bytes have the digest. Raises Refused (SIG402)."""
+    return _checked(asked, ref, "blobs", digest)
+
+
+def referrers(asked: Conversation, ref: Reference) -> list[dict[str, Any]]:
+    """Descriptors of what refers to an image, by the API or by the tag that stands in for it; none is no error."""
+    data = asked.get(ref.host, ref.repository, f"referrers/{ref.digest}")
+    if data is None:
+        data = asked.get(ref.host, ref.repository, f"manifests/{ref.digest.replace(':', '-')}")
+    rows = parsed(data).get("manifests") if data is not None else []
+    return [row for row in rows if isinstance(row, dict)] if isinstance(rows, list) else []
+
+
+def _checked(asked: Conversation, ref: Reference, kind: str, digest: object) -> bytes:
+    if not isinstance(digest, str) or not _DIGEST.fullmatch(digest):
+        raise Refused("SIG402", f"{ref.host}/{ref.repository} names something by no SHA-256 digest")
+    data = asked.get(ref.host, ref.repository, f"{kind}/{digest}")
+    if data is None:
+        raise Refused("SIG402", f"{ref.host}/{ref.repository} has no {digest}")
+    if digest != f"sha256:{sha256(data).hexdigest()}":
+        raise Refused("SIG402", f"the registry gave something else for {digest}")
+    return data
+
+
+def _passwords(file: Path | None) -> dict[str, str]:
     """Host → base64 of user and password; the file's words are in no message."""
     if file is None:
         return {}
     try:
         rows = json.loads(file.read_bytes())["auths"]
-        return {host: _basic(row) for host, row in rows.items()}
+        return {_host(host): _basic(row) for host, row in rows.items()}
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         raise UsageError("this is no config.json with credentials", where=str(file)) from None
 
 
+def _host(text: str) -> str:
+    """The host of a key, which may be an address as docker login writes it: `https://registry.example.com/v2/`."""
+    return canonical(text.rpartition("://")[2].partition("/")[0])
+
+
 def _basic(row: Mapping[str, str]) -> str:
     if "auth" in row:
-        return str(row["auth"])
+        return base64.b64encode(base64.b64decode(row["auth"], validate=True)).decode()
     return base64.b64encode(f"{row['username']}:{row['password']}".encode()).decode()

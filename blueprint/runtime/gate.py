@@ -25,9 +25,9 @@ from pathlib import Path
 from typing import Any, Final
 
 from blueprint.attest.bundle import ByIdentity
-from blueprint.attest.images import Signature, verify_image
+from blueprint.attest.images import Signature, recent, verify_image
 from blueprint.attest.refusal import Refused, said
-from blueprint.attest.registry import Registry
+from blueprint.attest.registry import Registry, named, reference
 from blueprint.attest.trust import Identity, trusted_root
 from blueprint.errors import BlueprintError
 from blueprint.runtime.configuration import load
@@ -47,6 +47,11 @@ class Answer:
     reason: str = ""
 
 
+_LATE: Final = Answer(code="SIG402", reason="the gate had no time left for it")
+_LONGEST: Final = 600
+"""Characters of a reason."""
+
+
 class Gate:
     """Answers for images, with a cache; safe to be asked by several threads."""
 
@@ -54,6 +59,7 @@ class Gate:
         self, config: GateConfig, verify: Callable[[str], Signature], clock: Callable[[], float] = time.monotonic
     ) -> None:
         self._config, self._verify, self._clock = config, verify, clock
+        self._prefixes = tuple(map(named, config.prefixes))
         self._cache: OrderedDict[str, tuple[float, Answer]] = OrderedDict()
         self._lock = threading.Lock()
         self.counters = Counters()
@@ -74,7 +80,11 @@ class Gate:
 
     def answer(self, image: str) -> Answer:
         """What is known of one image. Never raises."""
-        if not image.startswith(self._config.prefixes):
+        try:
+            reference(image)  # what is none is neither kept nor repeated, however long it is
+        except Refused as refused:
+            return self._counted(Answer(code=refused.code, reason=refused.message[:_LONGEST]))
+        if not named(image).startswith(self._prefixes):
             return self._counted(Answer(code="SIG404", reason=f"{image} is under no prefix that this gate looks at"))
         now = self._clock()
         with self._lock:
@@ -98,7 +108,8 @@ class Gate:
         except (ValueError, RecursionError) as error:
             self.counters.add("bad_requests_total")
             return _response([], f"the request cannot be understood: {said(error)}")
-        return _response([_item(key, self.answer(key)) for key in keys], "")
+        ends = self._clock() + self._config.limits.answer.total_seconds()
+        return _response([_item(key, self.answer(key) if self._clock() < ends else _LATE) for key in keys], "")
 
     def _asked(self, image: str) -> Answer:
         try:
@@ -111,10 +122,14 @@ class Gate:
             return Answer(code="SIG402", reason="the gate could not verify it")
 
     def _young(self, kept: Answer) -> bool:
-        """Whether a kept signature is still within the window: it ages while it is kept."""
-        if kept.signature is None or self._config.max_age is None:
+        """Whether a kept image is still within the window: it ages while it is kept."""
+        if kept.signature is None:
             return True
-        return datetime.now(UTC) - kept.signature.signed_at <= self._config.max_age
+        try:
+            recent("", kept.signature.built_at, self._config.max_age, datetime.now(UTC))
+        except Refused:
+            return False
+        return True
 
     def _counted(self, answer: Answer) -> Answer:
         self.counters.add("answers_total", result="signed" if answer.signature else answer.code)
@@ -124,7 +139,8 @@ class Gate:
 def _keys(request: Any, most: int) -> list[str]:  # noqa: ANN401 - JSON
     if not isinstance(request, dict) or request.get("kind") != "ProviderRequest":
         raise ValueError("it is no ProviderRequest")
-    keys = (request.get("request") or {}).get("keys")
+    asked = request.get("request")
+    keys = asked.get("keys") if isinstance(asked, dict) else None
     if not isinstance(keys, list) or not all(isinstance(key, str) for key in keys):
         raise ValueError("it has no list of keys")
     if len(keys) > most:

@@ -34,7 +34,7 @@ class Registries(Model):
     credentials: File | None = None
     """A config.json of Docker."""
     timeout: Duration = Field(default="1500ms", validate_default=True)
-    """How long a request may take; the webhook that waits for us has about two seconds."""
+    """How long all requests about one image may take; the webhook that waits for us has about two seconds."""
 
 
 class Limits(Model):
@@ -42,6 +42,12 @@ class Limits(Model):
 
     concurrent: int = Field(default=32, ge=1, le=1024)
     """Requests at once; more are told to come again."""
+    answer: Duration = Field(default="10s", validate_default=True)
+    """How long a request may be worked on: images that are not reached by then are refused."""
+    waiting: int = Field(default=64, ge=1, le=1024)
+    """Callers without a whole request at once; of more, those that wait longest are cut off."""
+    arrival: Duration = Field(default="5s", validate_default=True)
+    """How long a handshake and a request may take together."""
     keys: int = Field(default=128, ge=1, le=4096)
     """Images in a request."""
     body: int = Field(default=256 * 1024, ge=1024)
@@ -77,7 +83,7 @@ class GateConfig(Model):
     prefixes: tuple[Annotated[str, Field(min_length=4)], ...] = Field(min_length=1)
     """Images that are looked at; others are refused, and no registry is asked."""
     max_age: Duration | None = None
-    """How old a signature may be."""
+    """How long ago a build may have ended, as the signers' provenance says it."""
     registries: Registries = Registries()
     """How registries are asked."""
     cache: Cache = Cache()

@@ -1,32 +1,36 @@
 """HTTP around the gate: TLS for Gatekeeper, and a plain port for probes and metrics. The standard library, with limits.
 
-A connection has seconds for its handshake and its request; a thread is taken only while fewer than the limit work, and
-callers beyond it are told so at once.
+Who may be how slow, and how many at once, is in `guard`: whatever callers do, Gatekeeper and the probes are heard.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import re
 import ssl
 import threading
 import time
 from collections import Counter
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final
 
 from blueprint.errors import UsageError
+from blueprint.runtime.guard import Bounds, Guarded
 
 if TYPE_CHECKING:
     from blueprint.runtime.gate import Gate
     from blueprint.runtime.gateconfig import GateConfig, Tls
 
-_SECONDS: Final = 5.0
-"""For a handshake, and for reading a request."""
+_STATUS: Final = Bounds(waiting=32, arrival=5.0, working=32, answer=5.0)
+"""Of probes and of Prometheus."""
 _RELOAD: Final = 10.0
 """Seconds between looks at the certificate's files, which are changed while we run."""
+_WRITING: Final = 5.0
+"""Seconds for a caller to take its answer."""
+_LENGTH: Final = re.compile(r"[0-9]{1,9}")
 _PREFIX: Final = "blueprint_image_gate_"
 
 
@@ -62,8 +66,12 @@ class Service:
     def __init__(self, config: GateConfig, gate: Gate) -> None:
         self._gate = gate
         self._secure = _Secure(config, gate)
-        self._status = ThreadingHTTPServer((config.address, config.status_port), _status(gate))
-        self._status.daemon_threads = True
+        self._status = Guarded(
+            (config.address, config.status_port),
+            _status(gate),
+            _STATUS,
+            lambda name: gate.counters.add(f"status_{name}"),
+        )
         self._threads = [
             threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.1}, daemon=True)
             for server in (self._secure, self._status)
@@ -92,49 +100,32 @@ class Service:
             server.server_close()
 
 
-class _Secure(ThreadingHTTPServer):
+class _Secure(Guarded):
     """TLS, with the handshake in the worker's thread, so that a slow caller holds up nobody else."""
 
-    daemon_threads = True
-    request_queue_size = 128
-
     def __init__(self, config: GateConfig, gate: Gate) -> None:
-        self._tls, self._gate = config.tls, gate
+        self._tls = config.tls
         self._context = _context(config.tls)
         self._stamp, self._looked = _stamp(config.tls), time.monotonic()
-        self._free = threading.BoundedSemaphore(config.limits.concurrent)
-        super().__init__((config.address, config.port), _handler(config, gate))
+        limits = config.limits
+        bounds = Bounds(
+            limits.waiting, limits.arrival.total_seconds(), limits.concurrent, limits.answer.total_seconds() + _WRITING
+        )
+        super().__init__((config.address, config.port), _handler(config, gate), bounds, gate.counters.add)
 
     def get_request(self) -> tuple[Any, Any]:
         connection, address = super().get_request()
-        connection.settimeout(_SECONDS)
+        connection.settimeout(self.bounds.arrival + _WRITING)  # `Guarded` ends it before
         self._renew()
         return self._context.wrap_socket(connection, server_side=True, do_handshake_on_connect=False), address
-
-    def process_request(self, request: Any, client_address: Any) -> None:  # noqa: ANN401 - as the base has it
-        if not self._free.acquire(blocking=False):
-            self._gate.counters.add("turned_away_total")
-            self.shutdown_request(request)
-            return
-        super().process_request(request, client_address)
-
-    def process_request_thread(self, request: Any, client_address: Any) -> None:  # noqa: ANN401 - as the base has it
-        try:
-            super().process_request_thread(request, client_address)
-        finally:
-            self._free.release()
 
     def finish_request(self, request: Any, client_address: Any) -> None:  # noqa: ANN401 - as the base has it
         try:
             request.do_handshake()
         except (OSError, ValueError):
-            self._gate.counters.add("handshakes_failed_total")
+            self.count("handshakes_failed_total")
             return
         super().finish_request(request, client_address)
-
-    def handle_error(self, request: Any, client_address: Any) -> None:  # noqa: ANN401 - as the base has it
-        """A caller that goes away is nothing to print a traceback for."""
-        self._gate.counters.add("connections_lost_total")
 
     def _renew(self) -> None:
         """Take up a certificate that was renewed on the disk; one that cannot be read yet is taken later."""
@@ -147,7 +138,7 @@ class _Secure(ThreadingHTTPServer):
             try:
                 self._context, self._stamp = _context(self._tls), stamp
             except UsageError:
-                self._gate.counters.add("certificate_reloads_failed_total")
+                self.count("certificate_reloads_failed_total")
 
 
 def _context(tls: Tls) -> ssl.SSLContext:
@@ -170,7 +161,7 @@ def _stamp(tls: Tls) -> tuple[int, ...]:
 
 def _handler(config: GateConfig, gate: Gate) -> type[BaseHTTPRequestHandler]:
     class Handler(BaseHTTPRequestHandler):
-        timeout = _SECONDS
+        timeout = config.limits.arrival.total_seconds() + _WRITING
         server_version, sys_version = "image-gate", ""
 
         def log_message(self, format: str, *args: Any) -> None:  # noqa: ANN401 - as the base has it
@@ -181,27 +172,36 @@ def _handler(config: GateConfig, gate: Gate) -> type[BaseHTTPRequestHandler]:
             length = self.headers.get("Content-Length", "")
             if self.path not in ("/", "/verify"):
                 self.send_error(404)
-            elif not length.isdigit():
+            elif not _LENGTH.fullmatch(length):
                 self.send_error(411)
             elif int(length) > config.limits.body:
                 gate.counters.add("bad_requests_total")
                 self.send_error(413)
             else:
-                data = json.dumps(gate.respond(self.rfile.read(int(length)))).encode()
-                self.send_response(200)
-                self.send_header("Content-Type", "application/json")
-                self.send_header("Content-Length", str(len(data)))
-                self.end_headers()
-                self.wfile.write(data)
+                self._answer(self.rfile.read(int(length)))
             gate.counters.add("requests_total")
             gate.counters.add("seconds_total", time.monotonic() - started)
+
+        def _answer(self, body: bytes) -> None:
+            if not isinstance(self.server, Guarded) or not self.server.begin(self.request):
+                self.send_error(503)
+                return
+            _send(self, json.dumps(gate.respond(body)).encode(), "application/json")
 
     return Handler
 
 
+def _send(handler: BaseHTTPRequestHandler, data: bytes, kind: str) -> None:
+    handler.send_response(200)
+    handler.send_header("Content-Type", kind)
+    handler.send_header("Content-Length", str(len(data)))
+    handler.end_headers()
+    handler.wfile.write(data)
+
+
 def _status(gate: Gate) -> type[BaseHTTPRequestHandler]:
     class Handler(BaseHTTPRequestHandler):
-        timeout = _SECONDS
+        timeout = _STATUS.arrival + _WRITING
         server_version, sys_version = "image-gate", ""
 
         def log_message(self, format: str, *args: Any) -> None:  # noqa: ANN401 - as the base has it
@@ -212,11 +212,6 @@ def _status(gate: Gate) -> type[BaseHTTPRequestHandler]:
             if (make := known.get(self.path)) is None:
                 self.send_error(404)
                 return
-            data = make().encode()
-            self.send_response(200)
-            self.send_header("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
-            self.send_header("Content-Length", str(len(data)))
-            self.end_headers()
-            self.wfile.write(data)
+            _send(self, make().encode(), "text/plain; version=0.0.4; charset=utf-8")
 
     return Handler

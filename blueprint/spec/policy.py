@@ -6,6 +6,7 @@ import base64
 import ipaddress
 import json
 import re
+from datetime import timedelta
 from typing import Annotated, Final, Literal
 
 from pydantic import Field, field_validator, model_validator
@@ -20,6 +21,9 @@ GIVEN_VARIABLES: Final = ("anyObject", "byController")
 _RESERVED: Final = (*GIVEN_VARIABLES, "params")
 
 Base64 = Annotated[str, Field(pattern=r"^[A-Za-z0-9+/]+={0,2}$")]
+
+#: How far ahead the clock of a build may be; every engine allows the same.
+CLOCK_SKEW: Final = timedelta(minutes=5)
 
 _HOST_AND_PORT: Final = r"^[a-z0-9.\-]+(:[0-9]+)?$"
 _TRUSTED_ROOT: Final = "application/vnd.dev.sigstore.trustedroot"
@@ -183,8 +187,8 @@ class ImageProvider(Model):
 class ImageGate(Model):
     """Images of tenants under these prefixes must carry a signature of one of the identities.
 
-    `max_age` is how old it may be. Gatekeeper's provider tells when an image was signed; Kyverno cannot, and asks for
-    SLSA provenance by the same signers whose build ended no longer ago.
+    With `max_age` they must carry SLSA provenance (v1) of one of them, too, whose build ended no longer ago: Kyverno
+    reads what was signed, and not when. Both engines hold the same.
     """
 
     prefixes: tuple[Annotated[str, Field(pattern=r"^[a-z0-9.\-]+(:[0-9]+)?/[a-z0-9._/\-]*$")], ...] = Field(
@@ -194,7 +198,7 @@ class ImageGate(Model):
     signers: tuple[Identity, ...] = Field(min_length=1)
     """Who may have signed."""
     max_age: Duration | None = None
-    """How old the signature may be."""
+    """How long ago the build of an image may have ended (`runDetails.metadata.finishedOn` of its provenance)."""
     trust: SignatureTrust | None = None
     """Keys of a Sigstore of one's own; Kyverno asks the public one without it."""
     provider: ImageProvider | None = None

@@ -6,11 +6,13 @@ import hashlib
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
 from http.server import BaseHTTPRequestHandler
 from typing import Any
 
 from blueprint.attest.bundle import MEDIA_TYPE
-from blueprint.attest.images import SIGNATURE
+from blueprint.attest.evidence import written
+from blueprint.attest.images import BUILD, SIGNATURE
 from tests.attest.world import RENDERER, Office
 from tests.loopback import http_server
 
@@ -33,6 +35,9 @@ class FakeRegistry:
         self.requests: list[str] = []
         self.token = ""
         self.broken = False
+        #: Answers that stand before all others, by path: status, body and headers.
+        self.given: dict[str, tuple[int, bytes, dict[str, str]]] = {}
+        self.authorized: list[str] = []
 
     @classmethod
     @contextmanager
@@ -53,8 +58,8 @@ class FakeRegistry:
             self.tags[name, tag] = digest
         return f"{self.host}/{name}@{digest}"
 
-    def refer(self, image: str, bundle: bytes, *, subject: str = "", media_type: str = MEDIA_TYPE) -> None:
-        """Attach a bundle to an image."""
+    def refer(self, image: str, bundle: bytes, *, subject: str = "", media_type: str = MEDIA_TYPE) -> str:
+        """Attach a bundle to an image; returns the digest of the bundle."""
         name, _, digest = image.removeprefix(f"{self.host}/").partition("@")
         layer = {"mediaType": media_type, "digest": self.put(bundle), "size": len(bundle)}
         manifest = {
@@ -67,6 +72,7 @@ class FakeRegistry:
         data = json.dumps(manifest).encode()
         row = {"mediaType": MANIFEST, "digest": self.put(data), "size": len(data), "artifactType": media_type}
         self.referrers.setdefault((name, digest), []).append(row)
+        return str(layer["digest"])
 
     def find(self, path: str) -> bytes | None:
         _, _, rest = path.partition("/v2/")
@@ -87,6 +93,7 @@ def _handler(registry: FakeRegistry) -> type[BaseHTTPRequestHandler]:
 
         def do_GET(self) -> None:
             registry.requests.append(self.path)
+            registry.authorized.append(self.headers.get("Authorization", ""))
             status, data, headers = 200, registry.find(self.path), {}
             if self.path.startswith("/token"):
                 data = json.dumps({"token": registry.token}).encode()
@@ -98,6 +105,8 @@ def _handler(registry: FakeRegistry) -> type[BaseHTTPRequestHandler]:
                 status, data = 500, b"oh"
             if data is None:
                 status, data = 404, b"{}"
+            if self.path in registry.given:
+                status, data, headers = registry.given[self.path]
             self.send_response(status)
             for key, value in {"Content-Length": str(len(data)), **headers}.items():
                 self.send_header(key, value)
@@ -108,7 +117,13 @@ def _handler(registry: FakeRegistry) -> type[BaseHTTPRequestHandler]:
 
 
 def signature(
-    office: Office, image: str, identity: str = RENDERER, *, predicate: str = SIGNATURE, digests: tuple[str, ...] = ()
+    office: Office,
+    image: str,
+    identity: str = RENDERER,
+    *,
+    predicate: str = SIGNATURE,
+    digests: tuple[str, ...] = (),
+    says: object = None,
 ) -> bytes:
     """The bundle that `cosign sign` leaves for an image."""
     wanted = digests or (image.rpartition(":")[2],)
@@ -116,6 +131,15 @@ def signature(
         "_type": "https://in-toto.io/Statement/v1",
         "subject": [{"name": "", "digest": {"sha256": digest}} for digest in wanted],
         "predicateType": predicate,
-        "predicate": {},
+        "predicate": {} if says is None else says,
     }
     return office.sign(json.dumps(document).encode(), identity)
+
+
+def provenance(
+    office: Office, image: str, age: timedelta = timedelta(0), identity: str = RENDERER, *, finished: object = None
+) -> bytes:
+    """The bundle that `cosign attest --type slsaprovenance1` leaves for an image whose build ended so long ago."""
+    ended = written(datetime.now(UTC) - age) if finished is None else finished
+    says = {"buildDefinition": {}, "runDetails": {"builder": {"id": identity}, "metadata": {"finishedOn": ended}}}
+    return signature(office, image, identity, predicate=BUILD, says=says)

@@ -13,7 +13,7 @@ from blueprint.runtime.configuration import load
 from blueprint.runtime.gate import Gate
 from blueprint.runtime.gateconfig import GateConfig
 from blueprint.runtime.service import Service
-from tests.attest.oci import FakeRegistry, signature
+from tests.attest.oci import FakeRegistry, provenance, signature
 from tests.attest.world import MALLORY, RENDERER, Office
 from tests.render.worlds import PLAIN, World, cluster, team
 from tests.runtime.conftest import Keys
@@ -80,6 +80,7 @@ def test_it_answers_gatekeeper_and_nobody_else(office: Office, keys: Keys, tmp_p
     with FakeRegistry.running() as registry:
         good, bad, other = (registry.image(f"serving/{name}") for name in ("good", "bad", "other"))
         registry.refer(good, signature(office, good))
+        registry.refer(good, provenance(office, good))
         registry.refer(other, signature(office, other, MALLORY))
         registry.token = "a-pull-token"
         login = {"auths": {registry.host: {"username": "robot", "password": "pull"}}}
