@@ -8,6 +8,7 @@ from typing import Any
 
 from blueprint.check.shapes import Body, items, mapping, maps, text
 from blueprint.objects import Manifest
+from blueprint.review import holders
 from blueprint.review.around import Around
 from blueprint.review.diff import Edit, same
 from blueprint.review.model import Pair, Risk
@@ -24,7 +25,7 @@ def rights(pair: Pair, edit: Edit | None, around: Around) -> tuple[Risk, str] | 
     if edit is not None and edit.path[0] == "metadata":
         return Risk.NONE, f"{'.'.join(edit.path[1:])} changes"
     if pair.ref.kind.endswith("Binding"):
-        return _subjects(pair)
+        return _subjects(pair, around)
     if edit is not None and edit.path[0] == "aggregationRule":
         return Risk.SECURITY, f"takes the rights of other roles: {shown(edit.before)} → {shown(edit.after)}"
     old, new = _granted(pair.old), _granted(pair.new)
@@ -76,19 +77,19 @@ def _listed(found: list[Right]) -> str:
     return "; ".join(told[:_MOST]) + (f" and {len(told) - _MOST} more" if len(told) > _MOST else "")
 
 
-def _subjects(pair: Pair) -> tuple[Risk, str]:
+def _subjects(pair: Pair, around: Around) -> tuple[Risk, str]:
     old, new = (_bound(manifest) for manifest in (pair.old, pair.new))
     was, role = (mapping(manifest.body.get("roleRef")) if manifest else {} for manifest in (pair.old, pair.there))
     name = f"{text(role.get('kind'))} {text(role.get('name'))}"
+    told = holders.of_binding(pair.there, pair.cluster, around)
+    strong = f", which {told}" if told else ""
     gained, lost = sorted(new - old), sorted(old - new)
     if was and was.get("name") != role.get("name"):
-        return (
-            Risk.SECURITY,
-            f"{shown(sorted(new))} {'gets' if len(new) == 1 else 'get'} {name} instead of {text(was.get('name'))}",
-        )
+        verb = "gets" if len(new) == 1 else "get"
+        return Risk.SECURITY, f"{shown(sorted(new))} {verb} {name} instead of {text(was.get('name'))}{strong}"
     if not gained and not lost:
         return Risk.NONE, f"the same subjects of {name}, written otherwise"
-    parts = [f"{shown(gained)} {'gets' if len(gained) == 1 else 'get'} {name}"] if gained else []
+    parts = [f"{shown(gained)} {'gets' if len(gained) == 1 else 'get'} {name}{strong}"] if gained else []
     parts += [f"{shown(lost)} {'loses' if len(lost) == 1 else 'lose'} {name}"] if lost else []
     return Risk.SECURITY, "; ".join(parts)
 
@@ -131,11 +132,18 @@ def _types(spec: Body) -> set[str]:
     return said or {"ingress", *(["egress"] if items(spec.get("egress")) else [])}
 
 
+def _port(row: Body) -> object:
+    """A port, a range, or with its protocol where that is not TCP."""
+    first, last, protocol = row.get("port", "all"), row.get("endPort"), text(row.get("protocol")) or "TCP"
+    shown_ = first if last is None else f"{first}-{last}"
+    return shown_ if protocol == "TCP" else f"{shown_}/{protocol}"
+
+
 def _peers(spec: Body, way: str, peer: str) -> list[Any]:
     """Each pair of a peer and its ports as one value; a rule without peers is for all."""
     found: list[Any] = []
     for rule in items(spec.get(way)):
-        ports = [each.get("port") for each in maps(mapping(rule).get("ports"))]
+        ports = sorted((_port(each) for each in maps(mapping(rule).get("ports"))), key=repr)
         for each in items(mapping(rule).get(peer)) or ["everybody"]:
             found.append([each, "on ports", ports] if ports else [each])
     return found

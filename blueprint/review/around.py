@@ -8,13 +8,14 @@ from functools import cached_property
 from blueprint.catalog.crds import Json
 from blueprint.catalog.schemas import SchemaPack
 from blueprint.check.graph import selects
-from blueprint.check.pods import PodTemplate, containers, pod_templates
+from blueprint.check.pods import PodTemplate, containers
 from blueprint.check.shapes import Body, items, mapping, maps, text
 from blueprint.finding import Ref
 from blueprint.objects import Manifest
 from blueprint.review.model import Pair
 from blueprint.review.pairs import Places
 from blueprint.review.sides import Side, Sides
+from blueprint.review.workloads import pods
 
 _COMPONENTS = (
     ("controller_manager_config.yaml", "Kueue"),
@@ -53,7 +54,7 @@ class Around:
         """Pod templates of the head by cluster."""
         found: dict[str, list[tuple[Manifest, PodTemplate]]] = {}
         for manifest in self.sides.head.holding(_POD_WORDS).manifests:
-            for pod in pod_templates(manifest):
+            for pod in pods(manifest):
                 found.setdefault(self.where.cluster(manifest), []).append((manifest, pod))
         return found
 
@@ -83,6 +84,32 @@ class Around:
                 )
             )
         )
+
+    @cached_property
+    def _rights(self) -> Mapping[str, list[Manifest]]:
+        """Roles, bindings and service accounts of the head by cluster."""
+        found: dict[str, list[Manifest]] = {}
+        for manifest in self.sides.head.holding((b"rbac.authorization.k8s.io", b"ServiceAccount")).manifests:
+            if manifest.ref.group == "rbac.authorization.k8s.io" or manifest.ref.kind_name == "ServiceAccount":
+                found.setdefault(self.where.cluster(manifest), []).append(manifest)
+        return found
+
+    def bindings(self, cluster: str) -> list[Manifest]:
+        """The bindings of roles in a cluster, those that hold everywhere first."""
+        found = [each for each in self._rights.get(cluster, ()) if each.ref.kind.endswith("Binding")]
+        return sorted(found, key=lambda each: each.ref.kind != "ClusterRoleBinding")
+
+    def role(self, cluster: str, kind: str, namespace: str, name: str) -> Manifest | None:
+        """A role of the head, None where the tree does not hold it."""
+        wanted = (kind, namespace, name)
+        return next(
+            (m for m in self._rights.get(cluster, ()) if (m.ref.kind, m.ref.namespace, m.ref.name) == wanted), None
+        )
+
+    def withholds_token(self, cluster: str, namespace: str, name: str) -> bool:
+        """Whether a service account says that its token is in no pod."""
+        account = self.role(cluster, "ServiceAccount", namespace, name)
+        return account is not None and account.body.get("automountServiceAccountToken") is False
 
     def selected(self, cluster: str, namespace: str, selector: object) -> tuple[list[str], int]:
         """The workloads of a namespace whose pods a selector takes, and how many pods they write (replicas)."""

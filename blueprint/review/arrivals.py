@@ -4,23 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from blueprint.check.pods import pod_templates
 from blueprint.check.shapes import mapping, text
 from blueprint.check.standards import Policy, violations
 from blueprint.report.totals import counted
+from blueprint.review import holders
+from blueprint.review.around import Around
 from blueprint.review.model import Meaning, Pair, Risk, Statement
 from blueprint.review.risks import stated
 from blueprint.review.sides import Sides
+from blueprint.review.workloads import pods
 
 _SKIPPED = b"+argocd:skip-file-rendering"
 """Argo CD leaves a file out that holds this: argo-cd v3.6.1 reposerver/repository/repository.go."""
 _ENFORCE = "pod-security.kubernetes.io/enforce"
 
 
-def opened_by(pair: Pair) -> Iterator[Statement]:
+def opened_by(pair: Pair, around: Around) -> Iterator[Statement]:
     """What a new object lets happen; nothing for one that only is there."""
     body, kind = pair.there.body, pair.ref.kind_name
-    for pod in pod_templates(pair.there):
+    for pod in pods(pair.there):
         found = violations(pod, Policy("baseline"))
         if found:
             more = f" and {len(found) - 1} more" if len(found) > 1 else ""
@@ -28,6 +30,10 @@ def opened_by(pair: Pair) -> Iterator[Statement]:
             path = f"{pod.spec_path}.{found[0].path}"
             source = "k8s.io/pod-security-admission v0.35.4 policy, baseline"
             yield stated(pair, Risk.SECURITY, "arrival", words, path=path, source=source)
+        if strong := holders.of_pod(pod, pair, around):
+            words = f"new, and its pods run as {strong}"
+            path = f"{pod.spec_path}.serviceAccountName"
+            yield stated(pair, Risk.SECURITY, "arrival-account", words, path=path, source=holders.SOURCE)
     if kind == "Service" and (way := text(mapping(body.get("spec")).get("type"))) in ("LoadBalancer", "NodePort"):
         source = "k8s.io/api v0.35.4 core/v1/types.go"
         yield stated(pair, Risk.SECURITY, "arrival", f"new: reachable from outside, type {way}", source=source)

@@ -20,6 +20,7 @@ from blueprint.review.pairs import called
 from blueprint.review.risks import (
     field,
     item,
+    later,
     leaves,
     path_of,
     row_for,
@@ -48,7 +49,7 @@ class Judge:
     def statements(self, pair: Pair) -> list[Statement]:
         """Everything that happens to one object; empty where its meaning is the same."""
         if pair.old is None:
-            return [self._added(pair), *opened_by(pair)]
+            return [self._added(pair), *serving.arrived(pair), *opened_by(pair, self.around)]
         if pair.new is None:
             return list(self._removed(pair))
         found = self._renamed(pair) if pair.renamed else list(self._changed(pair))
@@ -131,8 +132,9 @@ class Judge:
         difference = self.difference(pair)
         edited = [written(edit) for edit in difference.edits]
         for finding in self._refused(pair):
-            if not finding.fails and not any(path.startswith(finding.path) for path in edited):
-                continue  # it leaves out what is the default
+            judged = finding.fails and finding.code != "SCH115"
+            if not judged and not any(path.startswith(finding.path) for path in edited):
+                continue  # what differs is what the server fills in
             words = f"the API server refuses the update: {finding.path or finding.code} {_because(finding)}"
             yield stated(pair, Risk.DESTRUCTIVE, "immutable", words, path=finding.path, source=finding.code)
         kind = pair.ref.kind_name
@@ -147,14 +149,17 @@ class Judge:
 
     def _edit(self, pair: Pair, kind: str, edit: Edit) -> Iterator[Statement]:
         first = self._judged(pair, kind, edit)
-        yield first
         said = {first.rule: first.risk.rank}
+        louder: list[Statement] = []
         for leaf in leaves(edit):
             statement = self._judged(pair, kind, leaf)
             rank = statement.risk.rank
             if rank > first.risk.rank and rank > said.get(statement.rule, -1):
                 said[statement.rule] = rank
-                yield statement
+                louder.append(statement)
+        if first.risk is not Risk.NONE or not louder:
+            yield first
+        yield from louder
 
     def _judged(self, pair: Pair, kind: str, edit: Edit) -> Statement:
         path = path_of(kind, edit)
@@ -165,12 +170,15 @@ class Judge:
         if rule.code:
             told = CODES[rule.code](Case(pair, edit, self.around))
             if told is not None:
-                return stated(pair, *_with_rule(told, rule.id), path=written(edit), source=rule.source)
+                risk, words = told
+                words += later(pair, path) if risk is Risk.RESTART else ""
+                return stated(pair, risk, rule.id, words, path=written(edit), source=rule.source)
         words = said(rule, edit) if rule.say else f"{field(edit)} {_plainly(edit)}"
         if rule.id == "resources":
             words = f"{item(edit)}: {_resource(edit)} {_plainly(edit)}".removeprefix(": ")
         elif rule.id == "pod" and edit.steps and isinstance(edit.steps[-1], Item):
             words = f"{path.split('.')[-2]} {item(edit)} {'comes' if edit.before is MISSING else 'goes'}"
+        words += later(pair, path) if rule.risk is Risk.RESTART else ""
         return stated(pair, rule.risk, rule.id, words, path=written(edit), source=rule.source)
 
     def _reordered(self, pair: Pair, kind: str, difference: Difference) -> Iterator[Statement]:
@@ -197,10 +205,6 @@ class Judge:
 
 def _because(finding: Finding) -> str:
     return "cannot be changed; delete it and make it anew" if finding.code == "SCH115" else f"({finding.message})"
-
-
-def _with_rule(told: tuple[Risk, str], rule: str) -> tuple[Risk, str, str]:
-    return told[0], rule, told[1]
 
 
 def _plainly(edit: Edit) -> str:

@@ -92,7 +92,8 @@ def _never(path: SchemaPath, old: list[Any], new: list[Any]) -> bool:
 class Lists:
     """What is known of the lists of a kind, by schema path: `[]` for items, `{}` for the values of a free map.
 
-    `ordered` says of a list map, by its path and both values, whether its order is part of what it says.
+    `ordered` says of a list map, by its path and both values, whether its order is part of what it says; `free` of a
+    list that is told apart by nothing, whether its order is no part of it.
     """
 
     def __init__(
@@ -100,9 +101,10 @@ class Lists:
         maps: Mapping[SchemaPath, ListMap],
         sets: Iterable[SchemaPath] = (),
         ordered: Callable[[SchemaPath, list[Any], list[Any]], bool] = _never,
+        free: Callable[[SchemaPath, list[Any], list[Any]], bool] = _never,
     ) -> None:
         self._maps, self._sets = _Places(dict(maps)), _Places(dict.fromkeys(sets, True))
-        self.ordered = ordered
+        self.ordered, self.free = ordered, free
 
     def keys(self, path: SchemaPath) -> ListMap | None:
         """The keys of the list map at a path, None where there is none."""
@@ -213,9 +215,16 @@ class _Walker:
         if len(old) != len(new):
             yield Edit(steps, old, new)
             return
-        if len(old) <= _MOST and permuted(old, new):
-            yield Edit(steps, old, new)
-            return
+        if len(old) <= _MOST:
+            if permuted(old, new):
+                if self._lists.free(path, old, new):
+                    self.reordered.append(steps)
+                else:
+                    yield Edit(steps, old, new)
+                return
+            if _shifted(old, new):  # item by item, each would seem to become its neighbour
+                yield Edit(steps, old, new)
+                return
         for index, (left, right) in enumerate(zip(old, new, strict=True)):
             yield from self.walk(below, (*steps, index), left, right)
 
@@ -235,6 +244,14 @@ class _Walker:
     def _order(self, steps: Steps, old: list[Any], new: list[Any]) -> None:
         if not same(old, new):
             self.reordered.append(steps)
+
+
+def _shifted(old: list[Any], new: list[Any]) -> bool:
+    """Whether an item, one with fields of its own, stands at another place than before."""
+    pairs = list(zip(old, new, strict=True))
+    moved = [value for value, other in pairs if isinstance(value, dict) and not same(value, other)]
+    come = [other for value, other in pairs if isinstance(other, dict) and not same(value, other)]
+    return any(_holds(come, value) for value in moved)
 
 
 def keyed(value: list[Any], shape: ListMap) -> dict[Item, Any] | None:

@@ -22,6 +22,8 @@ from blueprint.check.pods import containers, pod_templates
 from blueprint.objects import Manifest
 from blueprint.quantity import QuantityError, parse_quantity
 from blueprint.review.diff import Amount, Lists, SchemaPath
+from blueprint.review.filled import fill_places, fill_pod, with_top
+from blueprint.review.workloads import inline, own_containers
 
 _POD = ("v1", "Pod")
 _QUANTITY = "[KMGTPE]i"
@@ -38,9 +40,11 @@ def form(manifest: Manifest, kind: Kind | None) -> dict[str, Any]:
         if kind.status_subresource and "status" in body:
             body = {name: value for name, value in body.items() if name != "status"}
     name = f"{manifest.kind}.{manifest.ref.group}" if manifest.ref.group else manifest.kind
-    body = _secret(body) if name == "Secret" else body
-    body = _filled(body, table("review_defaults")["kinds"].get(name, {}))
-    return _metadata(_pods(Manifest(body, manifest.source), name))
+    body = _secret(body) if name == "Secret" else _service(body) if name == "Service" else body
+    body = _copied(with_top(body, table("review_defaults")["kinds"].get(name, {})))
+    fill_places(body, name)
+    _pods(Manifest(body, manifest.source), name)
+    return _metadata(body)
 
 
 def _secret(body: dict[str, Any]) -> dict[str, Any]:
@@ -57,6 +61,21 @@ def _secret(body: dict[str, Any]) -> dict[str, Any]:
     return {**{name: value for name, value in body.items() if name != "stringData"}, "data": {**data, **written}}
 
 
+def _service(body: dict[str, Any]) -> dict[str, Any]:
+    """With what the server fills into ports: TCP, and the port itself as the one that pods listen on.
+
+    Source: k8s.io/kubernetes v1.35.4 pkg/apis/core/v1/defaults.go SetDefaults_Service.
+    """
+    spec = body.get("spec")
+    ports = spec.get("ports") if isinstance(spec, dict) else None
+    if not isinstance(ports, list):
+        return body
+    filled = [
+        {"protocol": "TCP", "targetPort": row.get("port"), **row} if isinstance(row, dict) else row for row in ports
+    ]
+    return {**body, "spec": {**body["spec"], "ports": filled}}
+
+
 def _metadata(body: dict[str, Any]) -> dict[str, Any]:
     """Without metadata that says nothing: empty maps, and the fields that a server writes itself."""
     meta = body.get("metadata")
@@ -67,27 +86,12 @@ def _metadata(body: dict[str, Any]) -> dict[str, Any]:
     return {**body, "metadata": kept}
 
 
-def _filled(value: Json, defaults: Mapping[str, Any]) -> dict[str, Any]:
-    if not isinstance(value, dict):
-        return {}
-    out = dict(value)
-    for name, default in defaults.items():
-        if isinstance(default, dict):
-            if isinstance(out.get(name, {}), dict) and (name in out or name in ("strategy", "updateStrategy")):
-                out[name] = _filled(out.get(name, {}), default)
-        elif out.get(name) is None:
-            out[name] = default
-    return out
-
-
-def _pods(manifest: Manifest, name: str) -> dict[str, Any]:
-    """The body with what the server fills into pods."""
-    templates = list(pod_templates(manifest))
-    if not templates:
-        return manifest.body
+def _pods(manifest: Manifest, name: str) -> None:
+    """Write what the server fills into pods, into the body itself."""
     rows = table("review_defaults")
-    body: dict[str, Any] = _copied(manifest.body)
-    for pod in pod_templates(Manifest(body, manifest.source)):
+    for container in own_containers(manifest.body, name):
+        _container(container, rows["pod"]["container"])
+    for pod in pod_templates(manifest):
         for key, value in rows["pod"]["spec"].items():
             if not (key == "restartPolicy" and name in rows["must_say_restart"]):
                 pod.spec.setdefault(key, value)
@@ -95,9 +99,10 @@ def _pods(manifest: Manifest, name: str) -> dict[str, Any]:
             if key in pod.spec and "serviceAccountName" not in pod.spec:
                 pod.spec["serviceAccountName"] = pod.spec[key]
             pod.spec.pop(key, None)
+        pod.metadata.pop("creationTimestamp", None)
+        fill_pod(pod.spec)
         for _, container in containers(pod.spec):
             _container(container, rows["pod"]["container"])
-    return body
 
 
 def _container(container: dict[str, Any], defaults: Mapping[str, Any]) -> None:
@@ -105,7 +110,7 @@ def _container(container: dict[str, Any], defaults: Mapping[str, Any]) -> None:
         if not isinstance(value, dict):
             container.setdefault(key, value)
         elif isinstance(container.get(key), dict):
-            container[key] = _filled(container[key], value)
+            container[key] = with_top(container[key], value)
     image = container.get("image")
     if isinstance(image, str):
         tag = image.partition("@")[0].rpartition("/")[2].partition(":")[2]
@@ -172,8 +177,39 @@ def lists(kind: Kind | None, manifest: Manifest, pack: SchemaPack) -> Lists:
         for where in pod_spec_paths(name):
             maps |= {(*where, *path): shape for path, shape in pod_maps.items()}
             sets |= {(*where, *path) for path in pod_sets}
+        for place in inline(name):
+            maps |= {(*place.spec, *path): shape for path, shape in pod_maps.items()}
+            for alone in place.containers:
+                of_one = {path[2:]: shape for path, shape in pod_maps.items() if path[:2] == ("containers", "[]")}
+                maps |= {(*place.spec, alone, *path): shape for path, shape in of_one.items() if path}
     maps |= {tuple(path): ListMap(tuple(keys), {}) for path, keys in _more().get(name, ())}
-    return Lists(maps, sets, _ordered(manifest.body, name))
+    sets |= {_schema_path(path) for path in table("review_risks")["sets"].get(name, ())}
+    return Lists(maps, sets, _ordered(manifest.body, name), _free(name))
+
+
+def _schema_path(path: str) -> SchemaPath:
+    return tuple(path.split("."))
+
+
+def _free(name: str) -> Callable[[SchemaPath, list[Any], list[Any]], bool]:
+    """Whether the order of a list that is told apart by nothing is no part of it: rows of `free`."""
+    rows = _rows_about("free", name)
+
+    def free(path: SchemaPath, old: list[Any], new: list[Any]) -> bool:
+        where = ".".join(path)
+        return any(
+            any(fnmatchcase(where, each) for each in row["lists"])
+            and not any(row["unless"] in str(item) for item in (*old, *new) if "unless" in row)
+            for row in rows
+        )
+
+    return free
+
+
+@lru_cache(maxsize=1 << 10)
+def _rows_about(section: str, name: str) -> tuple[Mapping[str, Any], ...]:
+    """The rows of a section about a kind."""
+    return tuple(row for row in table("review_risks")[section] if any(fnmatchcase(name, kind) for kind in row["kinds"]))
 
 
 @lru_cache(maxsize=4)
@@ -192,7 +228,7 @@ def _more() -> dict[str, list[tuple[list[str], list[str]]]]:
 
 def _ordered(body: Mapping[str, Any], name: str) -> Callable[[SchemaPath, list[Any], list[Any]], bool]:
     """Whether the order of a list map of an object means something: rows of `order` in review_risks.yaml."""
-    rows = [row for row in table("review_risks")["order"] if any(fnmatchcase(name, kind) for kind in row["kinds"])]
+    rows = _rows_about("order", name)
 
     def ordered(path: SchemaPath, old: list[Any], new: list[Any]) -> bool:
         return any(_means(row, body, path, (*old, *new)) for row in rows if fnmatchcase(".".join(path), row["list"]))

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator
 
 from blueprint.admission.body import whole
-from blueprint.check.pods import containers, pod_templates
+from blueprint.check.pods import containers
 from blueprint.check.shapes import items, mapping, text
 from blueprint.objects import Manifest
 from blueprint.report.totals import counted
@@ -14,6 +14,7 @@ from blueprint.review.around import Around
 from blueprint.review.model import Pair, Risk, Statement
 from blueprint.review.risks import row_for, stated
 from blueprint.review.words import named
+from blueprint.review.workloads import pods
 
 _CASCADES = "resources-finalizer.argocd.argoproj.io"
 
@@ -75,7 +76,7 @@ def asks(manifest: Manifest) -> str:
     """`: 3 × 8 nvidia.com/gpu` for what a new workload asks of devices, "" for none."""
     body = mapping(manifest.body.get("spec"))
     found: Counter[str] = Counter()
-    for pod in pod_templates(manifest):
+    for pod in pods(manifest):
         for _, container in containers(pod.spec):
             for name, amount in mapping(mapping(container.get("resources")).get("limits")).items():
                 if "/" in str(name) and str(amount).isdecimal():

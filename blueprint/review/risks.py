@@ -10,13 +10,13 @@ from functools import cache
 from typing import Any
 
 from blueprint.catalog.crds import Json
-from blueprint.catalog.references import pod_spec_paths
 from blueprint.catalog.tables import table
 from blueprint.check.shapes import items
 from blueprint.quantity import QuantityError, parse_quantity
-from blueprint.review.diff import MISSING, Edit, Item, Member, SchemaPath, Step, keyed_path, permuted
+from blueprint.review.diff import MISSING, Edit, Item, Member, Step, keyed_path, permuted, same
 from blueprint.review.model import Pair, Risk, Statement
 from blueprint.review.words import shown, shown_pair
+from blueprint.review.workloads import aliases
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,22 +103,24 @@ def _pattern(glob: str) -> re.Pattern[str]:
     return re.compile(out.replace("annotations\\.[^.]*", "annotations\\..*").replace("labels\\.[^.]*", "labels\\..*"))
 
 
-@cache
-def _templates(kind: str) -> tuple[SchemaPath, ...]:
-    return tuple(steps[:-1] for steps in pod_spec_paths(kind))
-
-
 def path_of(kind: str, edit: Edit) -> str:
     """The path as the table writes it: with `pod` for the pod template."""
     path = edit.path
-    for prefix in _templates(kind):
+    for prefix, called in aliases(kind):
         if len(path) > len(prefix) and all(p in (step, "{}") for p, step in zip(prefix, path, strict=False)):
-            return ".".join(("pod", *path[len(prefix) :]))
+            return ".".join((*called, *path[len(prefix) :]))
     return ".".join(path)
 
 
 def leaves(edit: Edit) -> Iterator[Edit]:
-    """The single values of what was added or removed as a whole."""
+    """The single values of what was added or removed as a whole, be it items of a list."""
+    if isinstance(edit.before, list) and isinstance(edit.after, list):
+        for values, others, gone in ((edit.before, edit.after, True), (edit.after, edit.before, False)):
+            for index, value in enumerate(values):
+                if isinstance(value, dict) and not any(same(value, other) for other in others):
+                    for steps, leaf in _leaves(value, (*edit.steps, index)):
+                        yield Edit(steps, leaf, MISSING) if gone else Edit(steps, MISSING, leaf)
+        return
     for side in ("before", "after"):
         value = getattr(edit, side)
         other = edit.after if side == "before" else edit.before
@@ -150,6 +152,23 @@ def row_for(kind: str, section: str) -> dict[str, Any] | None:
     return next(
         (row for row in table("review_risks")[section] if any(fnmatchcase(kind, each) for each in row["kinds"])), None
     )
+
+
+def later(pair: Pair, path: str) -> str:
+    """When pods have what their template says, in brackets; "" where that is at once, or no pods are meant."""
+    kind = pair.ref.kind_name
+    for row in table("review_risks")["when"] if path.startswith("pod.") else ():
+        if not any(fnmatchcase(kind, each) for each in row["kinds"]) or not fnmatchcase(path, row.get("path", "*")):
+            continue
+        if all(_at(pair.there.body, where) == value for where, value in row.get("beside", {}).items()):
+            return f" ({row['say']})"
+    return ""
+
+
+def _at(body: Json, path: str) -> Json:
+    for step in path.split("."):
+        body = body.get(step) if isinstance(body, dict) else None
+    return body
 
 
 def stated(pair: Pair, risk: Risk, rule: str, words: str, *, path: str = "", source: str = "") -> Statement:

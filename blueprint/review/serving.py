@@ -11,18 +11,23 @@ from blueprint.catalog.crds import Json
 from blueprint.catalog.facts import option_name
 from blueprint.catalog.tables import table
 from blueprint.catalog.vllm import VERSION_NOTE
+from blueprint.check.commands import commands
 from blueprint.check.engines import Engine, arguments_of, engines_of, name_and_tag
-from blueprint.check.pods import pod_templates
 from blueprint.check.shapes import Body, mapping, maps, text
 from blueprint.objects import Manifest
 from blueprint.quantity import QuantityError, parse_quantity
-from blueprint.review.diff import Edit
+from blueprint.review.diff import Edit, keyed_path
+from blueprint.review.images import build
 from blueprint.review.model import Pair, Risk, Statement
 from blueprint.review.risks import stated
 from blueprint.review.words import shown
+from blueprint.review.workloads import Inline, pods
 
+_KSERVE = "serving.kserve.io"
 _ON = "on"
+_UNNAMED = "a model that its arguments do not name"
 _MODEL = "--model"
+_BUILD_SOURCE = "github.com/opencontainers/image-spec v1.1.1 descriptor.md Digests"
 _VERSION_SOURCE = "vllm-project/vllm docs, releases: defaults and answers differ between them"
 
 
@@ -34,6 +39,10 @@ class Server:
     variables: Mapping[str, str]
     version: str
     image: str
+    model: str = ""
+    """What fields beside the arguments say of the model."""
+    path: str = ""
+    """Of the image."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +63,8 @@ class Told:
         """Whether an edit is of one argument that a statement is about, or of the note that names the release."""
         if VERSION_NOTE in edit.path:
             return any(each.rule == "engine-version" for each in self.statements)
+        if edit.path[-1:] == ("image",):
+            return any(each.rule == "engine-build" and each.path == keyed_path(edit.steps) for each in self.statements)
         if edit.path[-2:] != ("args", "[]"):
             return False
         sides = (edit.before, edit.after)
@@ -62,15 +73,67 @@ class Told:
 
 def told(pair: Pair) -> Told:
     """What changes for those who ask the servers of an object that is on both sides."""
-    batch = table("review_risks")["serving"]["batch"]
-    if pair.old is None or pair.new is None or any(fnmatchcase(pair.ref.kind_name, each) for each in batch):
+    if pair.old is None or pair.new is None or _batch(pair):
         return Told()
     old, new = _servers(pair.old), _servers(pair.new)
     found: list[tuple[Statement, str]] = []
-    for name in old.keys() & new.keys():
-        found += _between(pair, old[name], new[name])
+    for name, other in _matched(old, new):
+        found += _between(pair, old[name], new[other])
+    met = {name for names in _matched(old, new) for name in names}
+    found += [(each, "") for name in new if name not in met for each in _arrived(pair, new[name], Risk.TRAFFIC)]
+    for server in (old[name] for name in old if name not in met):
+        found.append((_stated(pair, Risk.TRAFFIC, "server-gone", f"serves {_model(server)} no more"), ""))
     options = frozenset(option for _, option in found if option)
     return Told(tuple(each for each, _ in found), options, frozenset(_secrets((*old.values(), *new.values()))))
+
+
+def arrived(pair: Pair) -> Iterator[Statement]:
+    """What a new object serves, and what its servers are told that others should know of."""
+    if pair.new is not None and not _batch(pair):
+        for server in _servers(pair.new).values():
+            yield from _arrived(pair, server, Risk.CAPACITY)
+
+
+def _batch(pair: Pair) -> bool:
+    return any(fnmatchcase(pair.ref.kind_name, each) for each in table("review_risks")["serving"]["batch"])
+
+
+def _matched(old: Mapping[str, Server], new: Mapping[str, Server]) -> list[tuple[str, str]]:
+    """The servers of both sides by name; the one that is left on each side is the same one under another name."""
+    gone, come = ([name for name in these if name not in those] for these, those in ((old, new), (new, old)))
+    renamed = [(gone[0], come[0])] if len(gone) == len(come) == 1 else []
+    return [*((name, name) for name in old if name in new), *renamed]
+
+
+def _arrived(pair: Pair, server: Server, risk: Risk) -> Iterator[Statement]:
+    head = "new: " if pair.old is None else ""
+    when = "" if pair.old is None else " from now on"
+    if (model := _model(server)) != _UNNAMED or pair.old is not None:
+        yield _stated(pair, risk, "server-new", f"{head}serves {model}{when}")
+    for row in table("review_risks")["serving"]["options"]:
+        for option in row["options"] if row.get("on") else ():
+            after = _value(server, option)
+            if _matters(row, None, after):
+                words = head + row["say"].format(option=option, before=_words(None), after=_words(after))
+                yield _stated(pair, Risk[row["class"].upper()], row["id"], words)
+
+
+def _stated(pair: Pair, risk: Risk, rule: str, words: str) -> Statement:
+    return stated(pair, risk, rule, words, path=_path(pair), source="vllm-project/vllm vllm/engine/arg_utils.py")
+
+
+def _model(server: Server) -> str:
+    """The model of a server, and the name that clients use."""
+    rows = table("review_risks")["serving"]["options"]
+    model, name = (
+        next(
+            (value for row in rows if row["id"] == of for each in row["options"] if (value := _value(server, each))), ""
+        )
+        for of in ("served-model", "served-name")
+    )
+    model = model or server.model
+    told = f"the model {shown(model)}" if model else _UNNAMED
+    return f"{told} as {shown(name)}" if name and name != model else told
 
 
 def _secrets(servers: Iterable[Server]) -> Iterator[str]:
@@ -105,6 +168,12 @@ def _between(pair: Pair, old: Server, new: Server) -> Iterator[tuple[Statement, 
     if old.version and new.version and old.version != new.version:
         words = f"is served by release {new.version} of its engine instead of {old.version}"
         yield stated(pair, Risk.TRAFFIC, "engine-version", words, path=_path(pair), source=_VERSION_SOURCE), ""
+    elif _release(old.image) == _release(new.image) and all(digests := [_digest(each.image) for each in (old, new)]):
+        if digests[0] != digests[1]:
+            image = name_and_tag(new.image)[0].rpartition("/")[2]
+            same = f"release {new.version}" if new.version else f"image {image}"
+            words = f"is served by another build of the same {same}: {digests[0]} → {digests[1]}"
+            yield stated(pair, Risk.RESTART, "engine-build", words, path=new.path, source=_BUILD_SOURCE), ""
     elif not (old.version and new.version) and _release(old.image) != _release(new.image):
         words = f"is served by another release of its engine: image {shown(old.image)} → {shown(new.image)}"
         yield stated(pair, Risk.TRAFFIC, "engine-version", words, path=_path(pair), source=_VERSION_SOURCE), ""
@@ -136,22 +205,32 @@ def _release(image: str) -> tuple[str, str]:
     return name_and_tag(image)
 
 
+def _digest(image: str) -> str:
+    digest = image.partition("@")[2]
+    return build(digest) if digest else ""
+
+
 def _path(pair: Pair) -> str:
-    for pod in pod_templates(pair.there):
+    for pod in pods(pair.there):
         return f"{pod.spec_path}.containers"
     return ""
 
 
 def _servers(manifest: Manifest) -> dict[str, Server]:
-    """The servers by the name of their container."""
-    engines = {(engine.pod.path, text(engine.container.get("name"))): engine for engine in engines_of(manifest)}
+    """The servers by the name of their container; KServe runs nothing else."""
+    known = {(engine.pod.path, text(engine.container.get("name"))): engine for engine in engines_of(manifest)}
+    always = manifest.ref.group == _KSERVE
     found: dict[str, Server] = {}
-    for pod in pod_templates(manifest):
+    for pod in pods(manifest):
         for container in maps(pod.spec.get("containers")):
             name = text(container.get("name"))
-            engine = engines.get((pod.path, name))
-            if engine is not None or _serves(container):
-                found[f"{pod.path} {name}"] = _server(container, engine)
+            engine = known.get((pod.path, name))
+            if engine is None and isinstance(pod, Inline) and pod.path != "spec.transformer":
+                engine = next((Engine(manifest, pod, container, "", each) for each in commands(container)), None)
+            if engine is not None or _serves(container) or (always and pod.path == "spec.predictor"):
+                found[f"{pod.path} {name}"] = replace(
+                    _server(container, engine), path=f"{pod.spec_path}.containers[{name}].image"
+                )
     return found
 
 
@@ -170,4 +249,5 @@ def _server(container: Body, engine: Engine | None) -> Server:
         for row in maps(container.get("env"))
     }
     version = engine.version if engine else ""
-    return Server(options, variables, version, text(container.get("image")))
+    model = text(container.get("storageUri")) or text(mapping(container.get("storage")).get("path"))
+    return Server(options, variables, version, text(container.get("image")), model)

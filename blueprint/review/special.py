@@ -11,11 +11,9 @@ from typing import Any
 
 from blueprint.catalog.crds import Json
 from blueprint.check.documents import load_yaml
-from blueprint.check.images import image as parsed
-from blueprint.check.pods import containers, pod_templates
 from blueprint.check.scalars import Unreadable
 from blueprint.check.shapes import items, mapping, maps, text
-from blueprint.review import stores, ways
+from blueprint.review import guards, holders, images, schemas, stores, ways
 from blueprint.review.around import Around
 from blueprint.review.diff import MISSING, Edit, Item, diff, keyed_path
 from blueprint.review.model import Pair, Risk
@@ -29,18 +27,6 @@ _FORCES = {
     "Replace=true": "replaced instead of patched: fields that controllers wrote are lost",
     "Force=true": "deleted and made anew where an update is refused",
 }
-_SEVERITY = {
-    "deny": 3,
-    "Deny": 3,
-    "Enforce": 3,
-    "enforce": 3,
-    "warn": 2,
-    "Warn": 2,
-    "Audit": 1,
-    "audit": 1,
-    "dryrun": 1,
-}
-_LEVELS = {"privileged": 0, "baseline": 1, "restricted": 2}
 _LOOSE = {
     "privileged": True,
     "allowPrivilegeEscalation": True,
@@ -122,17 +108,6 @@ def _flavors(value: Json) -> str:
     return ", ".join(found) if found else shown(value)
 
 
-def pod_security(case: Case) -> Said | None:
-    """Labels of pod security: `enforce` decides, `warn` and `audit` only tell."""
-    name = str(case.edit.steps[-1]).rpartition("/")[2]
-    if name != "enforce":
-        return Risk.NONE if not name.startswith("enforce") else Risk.SECURITY, case.default
-    before, after = (_LEVELS.get(str(v), 0) for v in (case.edit.before, case.edit.after))
-    verb = "weaker" if after < before else "stricter"
-    told = [shown(v) if v is not MISSING else "none" for v in (case.edit.before, case.edit.after)]
-    return Risk.SECURITY, f"pod security is {verb}: enforces {told[0]} → {told[1]}"
-
-
 def namespace_label(case: Case) -> Said | None:
     """A label of a namespace matters to those that select namespaces by it."""
     key = str(case.edit.steps[-1])
@@ -141,55 +116,6 @@ def namespace_label(case: Case) -> Said | None:
     if not readers:
         return Risk.NONE, f"label {key} {before} → {after}"
     return Risk.SECURITY, f"label {key} {before} → {after}: {named(readers)} select namespaces by it"
-
-
-def enforcement(case: Case) -> Said | None:
-    """What a policy does about what breaks it."""
-    before, after = _strength(case.edit.before), _strength(case.edit.after)
-    words = [shown(v) if v is not MISSING else "nothing" for v in (case.edit.before, case.edit.after)]
-    if case.edit.steps and not isinstance(case.edit.steps[-1], str):
-        whole = mapping(mapping(case.pair.there.body.get("spec")))
-        if case.edit.before is MISSING and _strength(items(whole.get("validationActions"))) == after:
-            return Risk.SECURITY, f"does {words[1]}, too"
-    if after < before:
-        return Risk.SECURITY, f"no longer refuses: {words[0]} → {words[1]}"
-    return Risk.SECURITY, f"refuses from now on: {words[0]} → {words[1]}" if after == 3 else f"{words[0]} → {words[1]}"
-
-
-def _strength(value: Json) -> int:
-    if isinstance(value, list):
-        return max((_strength(each) for each in value), default=0)
-    return _SEVERITY.get(value.lower(), 0) if isinstance(value, str) else 0
-
-
-def policy(case: Case) -> Said | None:
-    """What a policy judges: more or fewer objects."""
-    path = ".".join(case.edit.path)
-    before, after = shown_pair(case.edit)
-    length = [len(items(v)) if isinstance(v, list) else (v is not MISSING) for v in (case.edit.before, case.edit.after)]
-    out = "exclude" in path.lower() or _operator(case) == "NotIn" or "matchConditions" in path
-    if out and length[0] != length[1]:
-        verb = "fewer objects are judged" if length[1] > length[0] else "more objects are judged"
-        return Risk.SECURITY, f"{verb}: {field(case.edit)} {before} → {after}"
-    if path.endswith(("matchPolicy", "background.enabled")) or "autogen" in path:
-        return Risk.NONE, case.default
-    return Risk.SECURITY, f"what it judges, and by what, changes: {field(case.edit)} {before} → {after}"
-
-
-def _operator(case: Case) -> str:
-    """The operator of the selector's row that an edit lies in."""
-    value: Any = case.pair.there.body
-    found = ""
-    for step in case.edit.steps:
-        if isinstance(value, dict) and "operator" in value:
-            found = text(value["operator"])
-        if isinstance(step, str) and isinstance(value, dict):
-            value = value.get(step)
-        elif isinstance(step, int) and isinstance(value, list) and step < len(value):
-            value = value[step]
-        else:
-            return found
-    return found
 
 
 def mtls(case: Case) -> Said | None:
@@ -230,28 +156,6 @@ def security_context(case: Case) -> Said | None:
         verb = "may do more" if weaker else "may do less"
         return Risk.SECURITY, f"{verb} on its node: {last} {before} → {after}"
     return Risk.SECURITY, f"what it may do on its node: {field(case.edit)} {before} → {after}"
-
-
-def image(case: Case) -> Said | None:
-    """An image: from where, and what in it."""
-    if not (isinstance(case.edit.before, str) and isinstance(case.edit.after, str)):
-        return None
-    old, new = parsed(case.edit.before), parsed(case.edit.after)
-    before, after = shown_pair(case.edit)
-    registries = [_registry(each.repository) for each in (old, new)]
-    if registries[0] != registries[1]:
-        return Risk.SECURITY, f"image from another registry: {registries[0]} → {registries[1]}"
-    if old.repository != new.repository:
-        return Risk.RESTART, f"another image: {before} → {after}"
-    if old.digest and not new.digest:
-        return Risk.SECURITY, f"image no longer by digest: {before} → {after}, which can be moved"
-    return Risk.RESTART, f"image {before} → {after}"
-
-
-def _registry(repository: str) -> str:
-    """The host of an image; github.com/distribution/reference v0.6.0 normalize.go splitDockerDomain."""
-    host, slash, _ = repository.partition("/")
-    return host if slash and (set(host) & {".", ":"} or host == "localhost") else "docker.io"
 
 
 def job_shape(case: Case) -> Said | None:
@@ -329,21 +233,6 @@ def _inside(edit: Edit) -> str:
     return ", ".join(told) + (f" and {len(found) - 3} more" if len(found) > 3 else "")
 
 
-def container(case: Case) -> Said | None:
-    """A container that comes: code that was not in the pod before."""
-    come = maps(case.edit.after) or [mapping(case.edit.after)]
-    old = {
-        _registry(parsed(text(each.get("image"))).repository)
-        for pod in (pod_templates(case.pair.old) if case.pair.old else ())
-        for _, each in containers(pod.spec)
-    }
-    names = ", ".join(text(each.get("name")) for each in come)
-    new = sorted({_registry(parsed(text(each.get("image"))).repository) for each in come if each.get("image")} - old)
-    if new:
-        return Risk.SECURITY, f"{names} comes into its pods, with an image from {', '.join(new)}"
-    return Risk.RESTART, f"{case.edit.path[-2 if case.edit.path[-1] == '[]' else -1]} {names} comes"
-
-
 def version(case: Case) -> Said | None:
     """The same object in another version of its API."""
     old, new = text(case.edit.before), text(case.edit.after)
@@ -352,6 +241,16 @@ def version(case: Case) -> Said | None:
     if case.around.pack.kind(new, case.pair.ref.kind) is None:
         return Risk.UNKNOWN, f"{new} is not known: {old} → {new}"
     return Risk.NONE, f"written as {new} instead of {old}"
+
+
+def account(case: Case) -> Said | None:
+    """Another service account, and what it may do that few may."""
+    before, after = shown_pair(case.edit)
+    namespace = case.pair.ref.namespace or "default"
+    name = case.edit.after if isinstance(case.edit.after, str) else "default"
+    told = holders.of_account(case.pair.cluster, namespace, name, case.around)
+    words = f"runs as service account {after} instead of {before}"
+    return Risk.SECURITY, f"{words}, which {told}" if told else words
 
 
 def _beyond(name: str) -> Callable[[Case], Said | None]:
@@ -367,26 +266,29 @@ def _beyond(name: str) -> Callable[[Case], Said | None]:
 
 
 CODES: dict[str, Callable[[Case], Said | None]] = {
+    "account": account,
     "sync_options": options,
     "app_options": options,
     "quota": quota,
-    "pod_security": pod_security,
+    "pod_security": guards.pod_security,
     "namespace_label": namespace_label,
     "rights": _beyond("rights"),
-    "enforcement": enforcement,
-    "policy": policy,
+    "enforcement": guards.enforcement,
+    "policy": guards.policy,
     "network": _beyond("network"),
     "mtls": mtls,
     "volumes": volumes,
     "security_context": security_context,
-    "image": image,
+    "image": images.image,
     "job_shape": job_shape,
     "canary": canary,
     "configuration": configuration,
+    "project": guards.project,
+    "crd_schema": schemas.changed,
     "version": version,
     "way_in": ways.way_in,
     "folders": ways.folders,
-    "container": container,
+    "container": images.container,
     "generators": ways.generators,
     "mounts": lambda case: stores.mount(case.pair, case.edit),
     "fewer": lambda case: stores.fewer(case.pair, case.edit),

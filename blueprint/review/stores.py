@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from blueprint.check.pods import containers, pod_templates
+from blueprint.check.pods import containers
 from blueprint.check.shapes import Body, mapping, maps, text
 from blueprint.objects import Manifest
 from blueprint.review.diff import MISSING, Edit, Item
 from blueprint.review.model import Pair, Risk
+from blueprint.review.workloads import pods
 
 Said = tuple[Risk, str]
 
@@ -62,7 +63,7 @@ def fewer(pair: Pair, edit: Edit) -> Said | None:
 
 
 def _source(manifest: Manifest | None, name: str) -> Body:
-    for pod in pod_templates(manifest) if manifest else ():
+    for pod in pods(manifest) if manifest else ():
         for row in maps(pod.spec.get("volumes")):
             if row.get("name") == name:
                 return row
@@ -80,7 +81,7 @@ def _claimed(manifest: Manifest | None, name: str) -> bool:
 def _mounts(manifest: Manifest | None) -> dict[tuple[str, str], Body]:
     return {
         (text(container.get("name")), text(row.get("mountPath"))): row
-        for pod in (pod_templates(manifest) if manifest else ())
+        for pod in (pods(manifest) if manifest else ())
         for _, container in containers(pod.spec)
         for row in maps(container.get("volumeMounts"))
     }

@@ -21,10 +21,14 @@ def _rows(text: str) -> list[dict[str, Any]]:
     return [dict(each) for each in found]
 
 
-CHANGES, FOREIGN, HOSTILE, NEAR, ORDER, SERVING = (
+CHANGES, FOREIGN, HOSTILE, *OTHERS = (
     _rows((HERE / f"{name}.yaml").read_text("utf-8"))
-    for name in ("changes", "foreign", "hostile", "near", "order", "serving")
+    for name in (
+        *("changes", "foreign", "hostile", "near", "order", "serving"),
+        *("guards", "lists", "servers", "small"),
+    )
 )
+EVERY = [*CHANGES, *FOREIGN, *HOSTILE, *(change for rows in OTHERS for change in rows)]
 
 
 def said(review: Review) -> str:
@@ -32,9 +36,7 @@ def said(review: Review) -> str:
     return "\n".join([*(e.words for e in entries(review)), *review.radius, *(w.words for w in review.waves)])
 
 
-@pytest.mark.parametrize(
-    "change", [*CHANGES, *FOREIGN, *HOSTILE, *NEAR, *ORDER, *SERVING], ids=lambda change: change["name"]
-)
+@pytest.mark.parametrize("change", EVERY, ids=lambda change: change["name"])
 def test_class_and_sentence(change: dict[str, Any], bench: Bench) -> None:
     review = bench.of(change)
     everything = said(review)
@@ -54,5 +56,4 @@ def test_there_are_enough_of_each() -> None:
     assert all(classes[name] >= 4 for name in ("none", "restart", "capacity", "traffic", "security", "destructive"))
     assert len(FOREIGN) > 20 and len(HOSTILE) >= 100
     assert not [change["name"] for change in HOSTILE if change["class"] in ("none", "unknown", "restart")]
-    every = [*CHANGES, *FOREIGN, *HOSTILE, *NEAR, *ORDER, *SERVING]
-    assert len({change["name"] for change in every}) == len(every)
+    assert len({change["name"] for change in EVERY}) == len(EVERY)

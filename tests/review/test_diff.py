@@ -108,6 +108,8 @@ def test_repeated_keys_make_it_a_plain_list() -> None:
     new = {"spec": {"items": [{"name": "p", "value": 2}, {"name": "p", "value": 1}]}}
     assert [edit.steps for edit in diff(old, new, LISTS).edits] == [("spec", "items")]  # as a whole: only its order
     new["spec"]["items"][0]["value"] = 3
+    assert [edit.steps for edit in diff(old, new, LISTS).edits] == [("spec", "items")]  # one of them only moved
+    new["spec"]["items"][1]["value"] = 4
     assert [edit.steps[2] for edit in diff(old, new, LISTS).edits] == [0, 1]
 
 
