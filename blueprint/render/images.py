@@ -19,7 +19,7 @@ from blueprint.render.plan import Item
 from blueprint.render.rulebook import APPLICATION, Resource, Rulebook, selector
 from blueprint.render.site import MANAGED_BY, Site
 from blueprint.spec import Document, Policy
-from blueprint.spec.policy import ImageGate, has_engine
+from blueprint.spec.policy import CLOCK_SKEW, ImageGate, has_engine
 
 #: Lists of images as Kyverno names them; one that is left out is a way around the gate (kyverno issues 16275, 16947).
 LISTS: Final = ("containers", "initContainers", "ephemeralContainers", "volumes")
@@ -100,23 +100,34 @@ def _alias(prefix: str) -> str:
 
 
 def _rules(max_age: timedelta | None) -> list[dict[str, str]]:
-    """Each list of images: signed, and where there is a limit, of a build that ended within it."""
+    """Each list of images: signed, and where there is a limit, of a build that ended within it.
+
+    `verifyImageSignatures` takes any attestation of a signer for a signature, where one is there as a bundle (kyverno
+    v1.19.1 pkg/image/verifiers/ivpol/cosign/verifier.go): that it is one is asked beside it.
+    """
     rules = []
     for images in LISTS:
+        signed = " && ".join(
+            (
+                "verifyImageSignatures(image, [attestors.signers]) > 0",
+                "verifyAttestationSignatures(image, attestations.signature, [attestors.signers]) > 0",
+            )
+        )
         rules.append(
             {
-                "expression": f"images.{images}.all(image, verifyImageSignatures(image, [attestors.signers]) > 0)",
+                "expression": f"images.{images}.all(image, {signed})",
                 "message": f"the images of {images} must be signed by one of the platform's signers",
             }
         )
         if max_age is None:
             continue
         proven = "verifyAttestationSignatures(image, attestations.provenance, [attestors.signers]) > 0"
-        ended = "extractPayload(image, attestations.provenance).predicate.runDetails.metadata.finishedOn"
-        age = f"duration('{int(max_age.total_seconds())}s')"
+        ended = "timestamp(extractPayload(image, attestations.provenance).predicate.runDetails.metadata.finishedOn)"
+        age, ahead = (f"duration('{int(span.total_seconds())}s')" for span in (max_age, CLOCK_SKEW))
+        recent = f"{ended} > time.now() - {age} && {ended} < time.now() + {ahead}"
         rules.append(
             {
-                "expression": f"images.{images}.all(image, {proven} && timestamp({ended}) > time.now() - {age})",
+                "expression": f"images.{images}.all(image, {proven} && {recent})",
                 "message": f"the images of {images} must have provenance by the platform's signers that is not too old",
             }
         )
