@@ -34,21 +34,21 @@ class _Edge:
     unless_true: str
 
 
-def _steps(path: str) -> tuple[str, ...]:
-    """`a.b[].c{}` → ("a", "b", "[]", "c", "{}")."""
-    steps: list[str] = []
+def steps(path: str) -> tuple[str, ...]:
+    """A path of a table as what `walk` follows: `a.b[].c{}` → ("a", "b", "[]", "c", "{}")."""
+    found: list[str] = []
     for part in path.split("."):
         name = part.rstrip("[]{}")
-        steps.append(name)
+        found.append(name)
         if part != name:
-            steps.append(part[len(name) :])
-    return tuple(steps)
+            found.append(part[len(name) :])
+    return tuple(found)
 
 
 def _edge(row: dict[str, Any]) -> _Edge:
     kind, _, group = row.get("to", "").partition(".")
     return _Edge(
-        steps=_steps(row["path"]),
+        steps=steps(row["path"]),
         kind=kind or row.get("default_kind", ""),
         group=group or row.get("group", "") or row.get("default_group", ""),
         scope=row.get("in", "same"),
@@ -73,7 +73,7 @@ def _pod_edges() -> tuple[_Edge, ...]:
 @cache
 def pod_spec_paths(kind: str) -> tuple[tuple[str, ...], ...]:
     """Where the kind (`Deployment.apps`, `Pod`) holds pod specs, as steps for `walk`."""
-    return tuple(_steps(path) for path in table("references")["pod_specs"].get(kind, ()))
+    return tuple(steps(path) for path in table("references")["pod_specs"].get(kind, ()))
 
 
 def walk(
