@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shlex
@@ -16,6 +17,7 @@ from typer.testing import CliRunner
 from blueprint.catalog.rules import rules
 from blueprint.cli import app
 from blueprint.errors import BlueprintError
+from blueprint.runtime.gate import Gate
 
 _CODE = re.compile(r"\b[A-Z]{2,3}\d{3}\b")
 _TABLE = re.compile(r"^cluster +application .*?^─+\n.*?^─+\n.*?\n\n", re.MULTILINE | re.DOTALL)
@@ -23,6 +25,9 @@ _SAME = (
     (re.compile(r"\b[0-9a-f]{64}\b"), "…"),
     (re.compile(r"\b[0-9a-f]{40}\b"), "…"),
     (re.compile(r"\b\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(\.\d+)?(Z|\+00:00)"), "2026-12-01T12:00:00Z"),
+    (re.compile(r"\bkey:[\w+/]{43}="), "key:…"),
+    (re.compile(r"\bentry \d+ of log [0-9a-f]{16}…"), "entry 17 of log e6980a181d5aec29…"),
+    (re.compile(r"\b\d+ files, sha256"), "45 files, sha256"),
     (re.compile(r" · \d+\.\d+ s\b"), ""),
     (re.compile(r"\bunchanged, so not judged again$", re.MULTILINE), "no findings"),
     (re.compile(r"^\d+ objects in \d+ clusters? · ", re.MULTILINE), ""),
@@ -34,13 +39,14 @@ _SAME = (
 class Stage:
     """Where a session is typed: its folder, short names for arguments, and names of hosts for those that answer here.
 
-    `hidden` is left out of what is said: the folder above.
+    `hidden` is left out of what is said: the folder above. `gate` answers for https://image-gate/.
     """
 
     folder: Path
     short: Mapping[str, str] = field(default_factory=dict)
     names: Mapping[str, str] = field(default_factory=dict)
     hidden: str = ""
+    gate: Gate | None = None
 
 
 def typed(text: str) -> list[str]:
@@ -72,7 +78,14 @@ def run(command: str, stage: Stage) -> tuple[str, int]:
         command = re.sub(rf"\${name}\b", lambda _, value=value: value, command)  # type: ignore[misc]
     for here, shown in stage.names.items():
         command = command.replace(shown, here)
-    said, ended = _blueprint(command, stage) if command.startswith("blueprint ") else _bash(command, stage)
+    before, own, rest = command.partition("blueprint ")
+    if command.startswith(_ASK) and stage.gate:
+        answer = stage.gate.respond((stage.folder / command.rpartition("@")[2]).read_bytes())
+        said, ended = json.dumps(answer["response"]["items"], indent=1), 0
+    elif own and _SETS.fullmatch(before):
+        said, ended = _blueprint(before, rest, stage)
+    else:
+        said, ended = _bash(command, stage)
     for here, shown in {**stage.names, stage.hidden: ""}.items():
         said = said.replace(here, shown) if here else said
     said = _TABLE.sub("", said)
@@ -81,9 +94,17 @@ def run(command: str, stage: Stage) -> tuple[str, int]:
     return said, ended
 
 
-def _blueprint(command: str, stage: Stage) -> tuple[str, int]:
+_ASK = "curl -s https://image-gate/ --data @"
+_SETS = re.compile(r"(PATH=\S+ )?")
+
+
+def _blueprint(before: str, arguments: str, stage: Stage) -> tuple[str, int]:
+    env = {"NO_COLOR": "1", "COLUMNS": "100"}
+    if before:
+        first = (stage.folder / before.strip().removeprefix("PATH=").partition(":")[0]).resolve()
+        env["PATH"] = f"{first}:{os.environ['PATH']}"
     with chdir(stage.folder):
-        result = CliRunner().invoke(app, shlex.split(command)[1:], env={"NO_COLOR": "1", "COLUMNS": "100"})
+        result = CliRunner().invoke(app, shlex.split(arguments), env=env)
     if isinstance(result.exception, BlueprintError):
         return result.output + result.exception.diagnostics(), result.exception.exit_code
     assert result.exception is None or isinstance(result.exception, SystemExit), result.exception

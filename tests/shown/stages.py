@@ -5,27 +5,38 @@ from __future__ import annotations
 import json
 import re
 import shutil
+import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import timedelta
 from functools import cached_property
 from pathlib import Path
 
+import yaml
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, PublicFormat
 
 from blueprint.attest import sign as signing
 from blueprint.attest.evidence import World
+from blueprint.attest.images import verify_image
 from blueprint.attest.policy_evidence import policies_of
+from blueprint.attest.registry import Registry
+from blueprint.attest.statement import CREDENTIAL, Rendered, provenance_statement, render_statement, statement
+from blueprint.attest.verify import credential_bundle
 from blueprint.new import copy_example
 from blueprint.pipeline import render_platform
+from blueprint.runtime.gate import Gate
+from blueprint.runtime.gateconfig import GateConfig
 from tests.attest.deployment import Deployment, as_seen
 from tests.attest.forgers import Forgers
 from tests.attest.oci import FakeRegistry, signature
+from tests.attest.sigstore.merkle import Tree
 from tests.attest.sigstore.pki import new_key
 from tests.attest.world import MALLORY, RENDERER, Office, rendered
 from tests.shown.forms import PLATFORM
 from tests.shown.sessions import Stage
 
 POLICY = Path(__file__).parents[2] / "policies" / "no-token-secrets.yaml"
+COSIGN = Path(__file__).parents[2] / ".tools" / "bin" / "cosign"
 SEQUENCE = 7
 """The number of the signature that a signed tree has."""
 
@@ -76,6 +87,7 @@ class Stages:
         tree = place / "rendered"
         signing.write(tree, signing.sign(rendered(tree, SEQUENCE), self.office.signer()))
         self._forge(tree, place.parent / "found")
+        _commit(place)
         key = new_key()
         private = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
         (place.parent / "key.pem").write_bytes(private)
@@ -103,10 +115,44 @@ class Stages:
             (found / f"{name}.json").write_bytes(forgers.bundle(name))
         for name in ("other-list", "newer-schema", "other-predicate"):
             (found / f"{name}.json").write_bytes(forgers.statement(name))
-        for name in ("other-issuer", "foreign-sigstore"):
+        allowed = self.office.sign(statement("0" * 64, CREDENTIAL, {}))
+        (found / credential_bundle("lab")).write_bytes(allowed)
+        own = json.loads((tree / ".attestations" / signing.RENDER_BUNDLE).read_bytes())
+        own["verificationMaterial"]["tlogEntries"] = []
+        (found / "without-log-entry.json").write_text(json.dumps(own))
+        later = rendered(tree, SEQUENCE + 1)
+        for name, bundles in (
+            ("other-issuer", forgers.bundles("other-issuer")),
+            ("foreign-sigstore", forgers.bundles("foreign-sigstore")),
+            ("twenty-days-ago", self._long_ago(later, forgers)),
+            ("forked-log", self._forked(later)),
+        ):
             (found / name).mkdir()
-            for file, data in forgers.bundles(name).items():
+            for file, data in bundles.items():
                 (found / name / file).write_bytes(data)
+
+    def _long_ago(self, what: Rendered, forgers: Forgers) -> dict[str, bytes]:
+        """Both bundles, as they were signed and stamped twenty days ago: sigstore-python would not sign in the past."""
+        store = self.office.store
+        store.tsa.offset = store.fulcio.offset = timedelta(days=-20)
+        try:
+            return {
+                signing.RENDER_BUNDLE: forgers._unverified(render_statement(what)),
+                signing.PROVENANCE_BUNDLE: forgers._unverified(provenance_statement(what, RENDERER)),
+            }
+        finally:
+            store.tsa.offset = store.fulcio.offset = timedelta(0)
+
+    def _forked(self, what: Rendered) -> dict[str, bytes]:
+        """Both bundles, in a log that now has other entries before them."""
+        log = self.office.store.rekor2
+        honest, log.tree = log.tree, Tree()
+        try:
+            for number in range(5):
+                log.tree.add(f"another story {number}".encode())
+            return self.office.both(what)
+        finally:
+            log.tree = honest
 
     def _signed_stage(self, folder: Path) -> Stage:
         shutil.copytree(self._signed.parent, folder, symlinks=True, dirs_exist_ok=True)
@@ -116,6 +162,10 @@ class Stages:
         (folder / "token").write_text(store.token(RENDERER))
         (folder / "token-of-a-fork").write_text(store.token(MALLORY))
         self._evidence(folder)
+        self._serving(folder / "platform")
+        (folder / "cosign-3.1").mkdir()
+        if COSIGN.exists():
+            (folder / "cosign-3.1" / "cosign").symlink_to(COSIGN)
         issuer = "https://token.example.com"
         who = f"--identity {RENDERER} --issuer {issuer} --trusted-root ../root.json"
         short = {
@@ -124,7 +174,44 @@ class Stages:
             "RENDERER": f"--identity {RENDERER} --issuer {issuer}",
         }
         names = {store.issuer: issuer, self.registry.host: "registry.example.com"}
-        return Stage(folder / "platform", short, names, hidden=f"{folder}/")
+        return Stage(folder / "platform", short, names, hidden=f"{folder}/", gate=self._gate(folder))
+
+    def _gate(self, folder: Path) -> Gate:
+        """The gate that a cluster asks about images; pages ask it without its TLS."""
+        client, prover = Registry(plain=[self.registry.host]), self.office.prover()
+        root = str(folder / "root.json")
+        config = GateConfig.model_validate(
+            {
+                "tls": {"certificate": root, "key": root},
+                "trustedRoot": root,
+                "signers": [{"subject": RENDERER, "issuer": self.office.store.issuer}],
+                "prefixes": [f"{self.registry.host}/"],
+            },
+            strict=False,
+        )
+        return Gate(config, lambda image: verify_image(image, client, prover))
+
+    def _serving(self, place: Path) -> None:
+        """A gate of images, a pod whose image is signed, and the lock that knows it."""
+        image, signer = (
+            self.registry.image("serving/vllm", "0.33.0"),
+            {"subject": RENDERER, "issuer": self.office.store.issuer},
+        )
+        gate = {
+            "apiVersion": "constraints.gatekeeper.sh/v1beta1",
+            "kind": "BlueprintSignedImages",
+            "metadata": {"name": "signed-images"},
+            "spec": {"parameters": {"prefixes": [f"{self.registry.host}/"], "signers": [signer]}},
+        }
+        pod = {
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": {"name": "chat", "namespace": "search"},
+            "spec": {"containers": [{"name": "vllm", "image": image}]},
+        }
+        (place / "serving").mkdir()
+        for name, body in (("gate", gate), ("pod", pod)):
+            (place / "serving" / f"{name}.yaml").write_text(yaml.safe_dump(body, sort_keys=False, width=200))
 
     def _evidence(self, folder: Path) -> None:
         """What a sound cluster says of itself, one object a file, and the store of its backups."""
@@ -132,10 +219,16 @@ class Stages:
         deployment.write_store()
         here = {name: body for name, body in deployment.objects.items() if name not in _OTHERS}
         for policy in policies_of(World.read([folder / "platform/rendered/lab"])):
-            here[policy.name] = as_seen(dict(policy.body))
+            here[f"{policy.body['kind']}-{policy.body['metadata']['name']}".lower()] = as_seen(dict(policy.body))
         (folder / "cluster").mkdir()
         for name, body in here.items():
             (folder / "cluster" / f"{name.replace(' ', '-')}.json").write_text(json.dumps(body, indent=1) + "\n")
+
+
+def _commit(place: Path) -> None:
+    who = ["-c", "user.name=x", "-c", "user.email=x@example.com"]
+    for arguments in (["init", "-q"], ["add", "."], ["commit", "-q", "-m", "Render and sign"]):
+        subprocess.run(["git", *who, *arguments], cwd=place, check=True, capture_output=True)
 
 
 _OTHERS = ("validating", "gate", "native", "constraint", "report")
