@@ -64,7 +64,7 @@ tools-engines: ## Build the policy engines' and Prometheus' command lines for th
 	@$(PYTHON) scripts/tools.py build --group engines
 
 tools-live: ## Build the controllers that `make conform` runs (needs Go; an hour when nothing is cached)
-	@$(PYTHON) scripts/tools.py build --group conformance --group live promtool
+	@$(PYTHON) scripts/tools.py build --group conformance --group live promtool gator kyverno
 
 tools-bench: ## Build the programs that benchmarks compare with (needs Go)
 	@$(PYTHON) scripts/tools.py build --group bench kustomize helm

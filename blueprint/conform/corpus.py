@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -42,6 +42,15 @@ def corpus(tree: Tree) -> list[Request]:
         for what, body in _others(namespace):
             requests.append(Request(f"{what} in {namespace}", PERSON, body))
     return requests
+
+
+def sampled(requests: Sequence[Request]) -> list[Request]:
+    """Every change once by each user, of one pod after the other, and every other object once."""
+    found: dict[tuple[str, str], list[Request]] = {}
+    for request in requests:
+        pod, _, change = request.what.partition(", ")
+        found.setdefault((change if pod.startswith("pod of") else request.what, request.user), []).append(request)
+    return [alike[number % len(alike)] for number, alike in enumerate(found.values())]
 
 
 def _pods(tree: Tree) -> Iterator[tuple[str, Body]]:

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from blueprint.admission.nodes import find_nodes, inventories
-from blueprint.conform.corpus import corpus
+from blueprint.conform.corpus import corpus, sampled
 from blueprint.conform.install import outside, volume_for
 from blueprint.conform.lab import places
 from blueprint.conform.nodes import node_objects
@@ -56,6 +56,19 @@ def test_every_suite_has_a_fault_that_changes_the_tree(tree, suite):
 def test_a_fault_that_hits_nothing_is_an_error(tree):
     with pytest.raises(LookupError, match="no Deployment nowhere"):
         tree.changed("Deployment", lambda body: None, "nowhere")
+
+
+def test_a_sample_of_the_corpus_has_every_change_by_each_user_and_every_pod(tree):
+    requests = corpus(tree)
+    part = sampled(requests)
+    assert len(part) < len(requests) / 3
+
+    def split(request):
+        pod, _, change = request.what.partition(", ")
+        return (pod, change) if pod.startswith("pod of") else ("", request.what)
+
+    assert {(split(r)[1], r.user) for r in part} == {(split(r)[1], r.user) for r in requests}
+    assert {split(r)[0] for r in part} == {split(r)[0] for r in requests}
 
 
 def test_the_corpus_is_large_and_of_unique_pods(tree):

@@ -10,12 +10,14 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import Any
 
+from blueprint.conform import programs
 from blueprint.conform.client import Answer, Client, Target
+from blueprint.conform.commandlines import COMMAND_LINES, CommandLine
 from blueprint.conform.component import Component
 from blueprint.conform.components.gatekeeper import GATEKEEPER
 from blueprint.conform.components.kueue import KUEUE, TRAINING
 from blueprint.conform.components.kyverno import KYVERNO
-from blueprint.conform.corpus import PERSON, Request, corpus
+from blueprint.conform.corpus import PERSON, Request, corpus, sampled
 from blueprint.conform.install import MANAGER
 from blueprint.conform.stage import Fault, Stage, Suite, WrongAnswerError, accepted, refused
 from blueprint.conform.tree import Tree
@@ -64,6 +66,9 @@ def run(stage: Stage) -> None:
                 raise WrongAnswerError("; ".join(held[:3]))
         with stage.case("the system's namespaces are none of its business") as case:
             _system(stage)
+    for name, ask in COMMAND_LINES.items():
+        with stage.case(f"the command line {name} gives the same verdicts") as case:
+            case.said = _offline(stage, name, ask, requests, verdicts, shared)
     with _bound(stage, _bindings(stage.tree)):
         _engine(stage, GATEKEEPER, requests, verdicts)
         _engine(stage, KYVERNO, requests, verdicts)
@@ -193,6 +198,25 @@ def _down(stage: Stage, name: str, requests: Sequence[Request]) -> None:
                 stage.client.delete(Target.of(body))
 
 
+def _offline(
+    stage: Stage, name: str, ask: CommandLine, requests: Sequence[Request], verdicts: Sequence[str], shared: set[str]
+) -> str:
+    """A command line's verdicts on a part of the corpus equal the server's; it knows nothing of what else refuses."""
+    wanted = {id(request): word for request, word in zip(requests, verdicts, strict=True) if word != OTHERWISE}
+    part = [request for request in sampled(requests) if id(request) in wanted]
+    folder = stage.folder / name
+    folder.mkdir()
+    refuses = ask(programs.find(name).path, folder, stage.tree, shared, part)
+    wrong = [
+        f"{request.user} {request.what}: {wanted[id(request)]} by the API server"
+        for request, no in zip(part, refuses, strict=True)
+        if no is not (wanted[id(request)] == DENIED)
+    ]
+    if wrong:
+        raise WrongAnswerError(f"{len(wrong)} of {len(part)} verdicts differ: {'; '.join(wrong[:3])}")
+    return f"{len(part)} verdicts equal, {sum(refuses)} of them refusals"
+
+
 def _system(stage: Stage) -> None:
     """A pod that breaks every policy, where no policy may look."""
     spec = {"containers": [{"name": "c", "image": "anything:latest"}], "hostNetwork": True}
@@ -216,6 +240,7 @@ SUITE = Suite(
     run=run,
     needs=(KUEUE, TRAINING),
     starts=(GATEKEEPER, KYVERNO),
+    programs=tuple(COMMAND_LINES),
     faults=(Fault("a policy set to Audit", _audited, "every policy refuses something"),),
     elsewhere="it takes policy engines and their webhooks away",
 )
