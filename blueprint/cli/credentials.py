@@ -16,9 +16,13 @@ from blueprint.errors import UsageError
 
 if TYPE_CHECKING:
     from blueprint.attest.backup_evidence import BackupEvidence
+    from blueprint.attest.bundle import Proof, Prover
     from blueprint.attest.evidence import World
     from blueprint.attest.filelist import Listing
+    from blueprint.attest.ledger import Ledger
     from blueprint.attest.policy_evidence import PolicyEvidence
+    from blueprint.attest.statement import Rendered
+    from blueprint.finding import Finding
 
 credential = typer.Typer(
     no_args_is_help=True, rich_markup_mode=None, help="Issue and verify the credential to deploy a signed tree."
@@ -44,6 +48,10 @@ _Run = Annotated[
 _Audit = Annotated[
     Path | None, typer.Option("--audit-log", metavar="FILE", help="Audit log of the API server, one event a line.")
 ]
+_Log = Annotated[
+    Path | None,
+    typer.Option("--log", metavar="FOLDER", help="Ledger of what was verified: refuses replays and forked logs."),
+]
 
 
 @credential.command()
@@ -60,6 +68,7 @@ def issue(
     issuer: attesting.Issuer_ = None,
     trust_config: attesting.Config_ = None,
     identity_token: attesting.Token_ = None,
+    log: _Log = None,
     output: Format = Output.TEXT,
 ) -> None:
     """Issue a credential, or say why not. --identity and --issuer are those who may have signed the tree."""
@@ -73,7 +82,8 @@ def issue(
     _named(cluster)
     _, prover = attesting.prover(identity, issuer, None, trust_config)
     listing = attesting.listing(tree, None)
-    verdict = verify(listing, prover, Demands(cluster=cluster))
+    ledger = _ledger(log)
+    verdict = verify(listing, prover, Demands(cluster=cluster, seen=ledger.highest if ledger else {}))
     findings, told = list(verdict.findings), {}
     if verdict.rendered and verdict.proof and not findings:
         world, policies, saved = _evidence(
@@ -90,6 +100,9 @@ def issue(
                 config = read_config(trust_config)
                 signer = signing.Keyless(config, signing.identity_token(config, identity_token))
                 data, proof = signing.signed(statement, signer)
+                if ledger:
+                    findings = _keep(ledger, listing, prover, verdict.rendered, (data, proof))
+            if not findings:
                 (file,) = signing.write(tree, {credentials.bundle_name(cluster): data})
                 told = {"file": str(file), "signer": proof.signer, "timestamp": _when(proof.signed_at)}
                 told |= {"policyHash": policies.sha256, "backupHash": saved.sha256, "clusterUid": bound.uid}
@@ -151,6 +164,7 @@ def verify_(
     backup: _Backup = "",
     policy_run: _Run = None,
     audit_log: _Audit = None,
+    log: _Log = None,
     output: Format = Output.TEXT,
 ) -> None:
     """Verify a credential: signature, tree, cluster, time; with --objects the hashes of today's evidence, too."""
@@ -165,7 +179,8 @@ def verify_(
     _, prover = attesting.prover(identity, issuer, None, trusted_root)
     _, givers = attesting.prover(signer or identity, issuer, None, trusted_root)
     listing = attesting.listing(tree, None)
-    verdict = verify(listing, prover, Demands(cluster=cluster))
+    ledger = _ledger(log)
+    verdict = verify(listing, prover, Demands(cluster=cluster, seen=ledger.highest if ledger else {}))
     findings, told = list(verdict.findings), {}
     if verdict.rendered and verdict.proof and not findings:
         hashes = ("", "")
@@ -185,9 +200,32 @@ def verify_(
             told = {"file": name, "timestamp": _when(found.timestamp), "notAfter": _when(found.not_after)}
             told |= {"policyHash": found.policy_hash, "backupHash": found.backup_hash, "clusterUid": uid}
             told |= {"policyEvidence": found.policy_level, "backupEvidence": found.backup_level}
+            if ledger and not findings:
+                given = (listing.bundles[name], givers.prove(listing.bundles[name]))
+                findings = _keep(ledger, listing, prover, verdict.rendered, given)
         except Refused as refused:
             findings.append(refused.finding(tree.as_posix()))
     attesting.tell(output, findings, started, ("credential", told), _lines)
+
+
+def _ledger(log: Path | None) -> Ledger | None:
+    from blueprint.attest.ledger import Ledger
+
+    return Ledger.open(log) if log else None
+
+
+def _keep(
+    ledger: Ledger, listing: Listing, prover: Prover, rendered: Rendered, given: tuple[bytes, Proof]
+) -> list[Finding]:
+    """Keep the tree's bundles and the credential's; nothing where a log contradicts what is kept."""
+    from blueprint.attest.sign import PROVENANCE_BUNDLE, RENDER_BUNDLE
+
+    for name in (RENDER_BUNDLE, PROVENANCE_BUNDLE):
+        ledger.take(listing.bundles[name], prover.prove(listing.bundles[name]))
+    ledger.take(*given)
+    if not (found := ledger.findings()):
+        ledger.save(rendered.made.keys(), rendered.sequence, rendered.digest)
+    return found
 
 
 def _named(cluster: str) -> None:

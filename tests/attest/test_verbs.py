@@ -288,6 +288,19 @@ def test_a_credential_from_the_evidence_of_a_cluster(shell: Shell, repository: P
     assert json.loads(again)["credential"]["policyEvidence"] == "cluster"
     assert shell.verify("--cluster", "lab"), "a credential lies among the signatures, and harms nothing"
     assert "CRE302" in shell.run("credential", "verify", *where, "--uid", "another", *shell.who, code=1)
+    asked = ["credential", "verify", *where, "--uid", UID, *shell.who]
+    shell.run(*asked, "--log", "ledger")
+    kept = sorted((shell.folder / "ledger/bundles").iterdir())
+    assert len(kept) == 3, "the tree's two bundles, and the credential"
+    (shell.folder / "ledger/ledger.json").write_text(
+        json.dumps({"schema": 2, "highest": [{"clusters": ["lab"], "sequence": 2, "digest": ""}]})
+    )
+    assert "SIG110" in shell.run(*asked, "--log", "ledger", code=1), "a credential for an older tree"
+    assert "SIG110" in shell.run(
+        "credential", "issue", *where, *given, *shell.who[:4], *signing, "--log", "ledger", code=1
+    )
+    shell.run("credential", "issue", *where, *given, *shell.who[:4], *signing, "--log", "other")
+    assert len(list((shell.folder / "other/bundles").iterdir())) == 3
     deployment.objects["backup"]["status"]["phase"] = "PartiallyFailed"
     shutil.rmtree(shell.folder / "objects")
     deployment.dump(shell.folder / "objects")

@@ -74,7 +74,7 @@ def test_the_pipeline_that_is_shipped(tmp_path: Path) -> None:
 def test_the_workflow_in_the_page(tmp_path: Path) -> None:
     """With our steps in place of their names in the marketplace."""
     page = (ROOT / "docs/signing.md").read_text("utf-8")
-    (text,) = re.findall(r"```yaml\n(on: .*?)```", page, re.DOTALL)
+    (text,) = re.findall(r"```yaml\n(on:\n.*?)```", page, re.DOTALL)
     text = text.replace("OWNER/blueprint/actions/sign@REVISION", "./actions/sign").replace(
         "OWNER/blueprint@REVISION", "./"
     )
