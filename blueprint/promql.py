@@ -360,4 +360,13 @@ def single(node: Node) -> bool:
             return single(args[0])
         case Binary("or", left, right):
             return labels(left) == labels(right) == frozenset() and single(left) and single(right)
-    return labels(node) == frozenset()
+    kept = labels(node)
+    return kept is not None and (not kept or kept <= _pinned(node))
+
+
+def _pinned(node: Node) -> set[str]:
+    """The labels for which every selector of a query asks the same one value."""
+    if any(isinstance(each, Call) and each.function in {"label_replace", "label_join"} for each, _ in walk(node)):
+        return set()
+    each_asks = [{(m.label, select.value(m.label)) for m in select.matchers} for select, _ in selects(node)]
+    return {label for label, value in set.intersection(*each_asks) if value} if each_asks else set()

@@ -41,6 +41,11 @@ _SESSION = "Lines after `$` are typed, the others are answers; `[1]` is the exit
 
 FORMS = {
     "objects": ("yaml", ""),
+    "files": (
+        "yaml",
+        "A line such as `# file: settings.yaml` begins a file; behind the name may stand its encoding, its size, how "
+        "many files there are (`%` is the number of each), or where a link leads.",
+    ),
     "specs": ("yaml", "A line such as `# apps/sft.yaml` names the file; the other specs are right."),
     "templates": ("yaml", "The file lies in `templates/` of a platform, and replaces ours of that name."),
     "cluster": (

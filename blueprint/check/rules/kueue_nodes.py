@@ -139,10 +139,18 @@ def without_nodes(graph: Graph) -> Iterator[Finding]:
             continue
         if found.world.queues and flavor.name not in used:
             continue
+        if any(
+            key in _OF_KUBELET and not any(key in node.labels for node, _ in found.machines) for key in flavor.labels
+        ):
+            continue
         labels = ", ".join(f"{key}={value}" for key, value in flavor.labels.items())
         near = _nearest(found, flavor)
         message = f"no node has the labels {labels}: what is admitted to this flavor never runs{near}"
         yield say("KQ404", manifest, message, "spec.nodeLabels", "take labels that the nodes have")
+
+
+_OF_KUBELET = ("kubernetes.io/os", "kubernetes.io/arch")
+"""Labels that every kubelet gives its node, so that inventories leave them out."""
 
 
 def _nearest(found: Kueue, flavor: Flavor) -> str:

@@ -95,15 +95,16 @@ def subsets(graph: Graph) -> Iterator[Finding]:
     for service in graph.kind(VIRTUAL):
         for destination in destinations(service):
             rules = by_host.get(destination.host, [])
-            if not destination.subset or wild or not (rules or graph.closed(RULE)):
+            beside = any(each.namespace == destination.host.namespace for each in by_host)
+            if not destination.subset or wild or not (rules or (beside and graph.closed(RULE))):
                 continue
             there = {
                 text(row.get("name")) for rule in rules for row in maps(mapping(rule.body.get("spec")).get("subsets"))
             }
             if destination.subset not in there:
-                of = f"DestinationRule {rules[0].ref.name}" if rules else "no DestinationRule"
-                have = f", which has {', '.join(sorted(there)) or 'none'}" if rules else ""
-                message = f"the subset {destination.subset} is not defined in {of}{have}: requests end in 503"
+                have = ", ".join(sorted(there)) or "none"
+                of = f"in DestinationRule {rules[0].ref.name}, which has {have}" if rules else "in any DestinationRule"
+                message = f"the subset {destination.subset} is not defined {of}: requests end in 503"
                 yield say(
                     "TRF101", service, message, f"{destination.at}.subset", "define it, or name one that is there"
                 )
