@@ -34,8 +34,8 @@ def limits(
     graph: Graph, workload: Manifest, pods: Sequence[PodTemplate], resource: str
 ) -> Iterator[tuple[Fraction, str]]:
     """Each bound on the amount of a resource that all replicas of a workload may have together, and what sets it."""
-    for quota in graph.namespace(workload.ref.namespace):
-        if quota.kind == "ResourceQuota" and not mapping(quota.body.get("spec")).get("scopeSelector"):
+    for quota in graph.within(workload.ref.namespace, "ResourceQuota"):
+        if not mapping(quota.body.get("spec")).get("scopeSelector"):
             limit = amount(mapping(mapping(quota.body.get("spec")).get("hard")).get(f"requests.{resource}"))
             if limit is not None:
                 yield limit, f"ResourceQuota {quota.ref.name}"

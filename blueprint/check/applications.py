@@ -266,6 +266,10 @@ def sync_options(manifest: Manifest) -> frozenset[str]:
 
 def config(graph: Graph) -> dict[str, Any] | None:
     """The data of Argo CD's ConfigMap, None where the tree does not hold it."""
+    return graph.derived(_config)
+
+
+def _config(graph: Graph) -> dict[str, Any] | None:
     for manifest in graph.kind("ConfigMap"):
         if manifest.ref.name == CONFIG:
             return mapping(manifest.body.get("data"))

@@ -136,6 +136,17 @@ class Graph:
         """The objects in a namespace; "" gives those that name none."""
         return self._namespaces.get(name, ())
 
+    @cached_property
+    def _beside(self) -> Mapping[tuple[str, str], list[Manifest]]:
+        found: dict[tuple[str, str], list[Manifest]] = defaultdict(list)
+        for manifest in self.manifests:
+            found[manifest.ref.kind_name, manifest.ref.namespace].append(manifest)
+        return found
+
+    def within(self, namespace: str, kind: str) -> Sequence[Manifest]:
+        """The objects of a kind in a namespace: what a rule asks that looks around every object of a large one."""
+        return self._beside.get((kind, namespace), ())
+
     def namespaces(self) -> Collection[str]:
         """Every namespace that an object is in, "" among them."""
         return self._namespaces.keys()

@@ -176,6 +176,34 @@ def pods_in(graph: Graph, namespace: str) -> Sequence[Pods]:
     return graph.derived(_Index).pods.get((namespace, "", ""), ())
 
 
+def pods_selected(graph: Graph, namespace: str, selector: object) -> Iterator[Pods]:
+    """The pod templates in a namespace that a label selector takes."""
+    key = _first(mapping(selector).get("matchLabels"))
+    for manifest, pod in graph.derived(_Index).pods.get((namespace, *key), ()):
+        if selects(selector, template_labels(manifest, pod)):
+            yield manifest, pod
+
+
+POLICY = "NetworkPolicy.networking.k8s.io"
+
+
+def _policies(graph: Graph) -> Mapping[tuple[str, str, str], list[Manifest]]:
+    """Network policies by namespace and by the first label that they ask pods for."""
+    found: dict[tuple[str, str, str], list[Manifest]] = defaultdict(list)
+    for manifest in graph.kind(POLICY):
+        selector = mapping(mapping(manifest.body.get("spec")).get("podSelector"))
+        found[manifest.ref.namespace, *_first(selector.get("matchLabels"))].append(manifest)
+    return found
+
+
+def policies_for(graph: Graph, namespace: str, labels: Mapping[str, str]) -> list[Manifest]:
+    """The network policies of a namespace that select pods with these labels."""
+    known_ones = graph.derived(_policies)
+    asked = [("", ""), *labels.items()]
+    some = [each for label in asked for each in known_ones.get((namespace, *label), ())]
+    return [each for each in some if selects(mapping(each.body.get("spec")).get("podSelector"), labels)]
+
+
 def template_labels(manifest: Manifest, pod: PodTemplate) -> Mapping[str, str]:
     """The labels of the pods of a template, with those that a controller adds by itself."""
     found = dict(labels_of({"metadata": pod.metadata}))

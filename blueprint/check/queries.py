@@ -146,17 +146,23 @@ def _targets(node: object, title: str, depth: int) -> Iterator[tuple[str, str]]:
             yield from _targets(value, title, depth + 1)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Measured:
-    """The servers whose series a query reads, and what is known of them."""
+    """The servers whose series a query reads, and what is known of them: read once, for thousands of queries."""
 
     engines: tuple[Engine, ...]
     versions: tuple[str, ...]
 
-    @property
+    @cached_property
     def known(self) -> bool:
         """Whether the version of each is known, and there is one."""
         return bool(self.versions) and all(engine.version for engine in self.engines)
+
+    @cached_property
+    def served(self) -> Mapping[str, None]:
+        """What the label `model_name` can be, in order; nothing where that of one server is not known."""
+        names = [engine.served_names for engine in self.engines]
+        return dict.fromkeys(sorted(name[0] for name in names)) if all(names) else {}
 
 
 class _Servers:

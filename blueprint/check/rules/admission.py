@@ -177,7 +177,7 @@ def webhooks_without_service(graph: Graph) -> Iterator[Finding]:
         for index, hook in enumerate(maps(manifest.body.get("webhooks"))):
             service = mapping(mapping(hook.get("clientConfig")).get("service"))
             namespace, name = known(service.get("namespace")), known(service.get("name"))
-            others = [m for m in graph.namespace(namespace) if m.kind == "Service"] if namespace else []
+            others = graph.within(namespace, "Service") if namespace else ()
             if name and others and graph.whole and graph.get(Ref("", "Service", namespace, name)) is None:
                 answer = (
                     "every request is refused" if hook.get("failurePolicy", "Fail") == "Fail" else "it judges nothing"

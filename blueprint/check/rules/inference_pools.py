@@ -82,7 +82,7 @@ def pickers(graph: Graph) -> Iterator[Finding]:
         spec = mapping(pool.body.get("spec"))
         picker = mapping(spec.get("endpointPickerRef") or spec.get("extensionRef"))
         name = known(picker.get("name"))
-        others = [each for each in graph.namespace(pool.ref.namespace) if each.kind == "Service"]
+        others = graph.within(pool.ref.namespace, "Service")
         if (
             name
             and others
@@ -142,8 +142,7 @@ def missing_backends(graph: Graph) -> Iterator[Finding]:
                 full = f"{kind}.{group}" if group else kind
                 if kind not in {"Service", "InferencePool"} or not name or not graph.closed(full):
                     continue
-                peers = any(each.ref.namespace == namespace for each in graph.kind(full))
-                if peers and graph.get(Ref(group, kind, namespace, name)) is None:
+                if graph.within(namespace, full) and graph.get(Ref(group, kind, namespace, name)) is None:
                     message = f"there is no {kind} {name} in {namespace or 'its namespace'}: requests end in 500"
                     yield say(
                         "TRF206", route, message, f"spec.rules[{n}].backendRefs[{m}].name", "name one that is there"

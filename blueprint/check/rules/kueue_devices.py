@@ -35,7 +35,7 @@ def missing_claims(graph: Graph) -> Iterator[Finding]:
         for index, row in enumerate(maps(pod.spec.get("resourceClaims"))):
             for field, kind in (("resourceClaimTemplateName", TEMPLATE), ("resourceClaimName", CLAIM)):
                 name = known(row.get(field))
-                peers = [each.ref.name for each in graph.kind(kind) if each.ref.namespace == manifest.ref.namespace]
+                peers = [each.ref.name for each in graph.within(manifest.ref.namespace, kind)]
                 if name and peers and name not in peers and graph.closed(kind):
                     message = f"there is no {kind.partition('.')[0]} {name} in {manifest.ref.namespace}: the pod waits"
                     path = f"{pod.spec_path}.resourceClaims[{index}].{field}"

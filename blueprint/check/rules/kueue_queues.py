@@ -6,6 +6,7 @@ Sources: kueue v0.17.0 pkg/webhooks/clusterqueue_webhook.go, cohort_webhook.go; 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import islice
 
 from blueprint.admission.amounts import FlavorResource, quantity, shown
 from blueprint.admission.quota import QuotaNode
@@ -139,14 +140,18 @@ def _lonely(found: Kueue, cohort: str) -> bool:
     if node is None or node.quotas:
         return False
     root = node.root()
-    return not root.quotas and sum(1 for _ in _leaves(root)) < 2
+    return not root.quotas and len(list(islice(_leaves(root), 2))) < 2
 
 
 def _leaves(node: QuotaNode) -> Iterator[QuotaNode]:
-    stack = [node]
-    while stack:
-        each = stack.pop()
-        stack += each.children
+    """The queues below a node, as far as they are asked for: a cohort may have thousands."""
+    levels = [iter((node,))]
+    while levels:
+        each = next(levels[-1], None)
+        if each is None:
+            levels.pop()
+            continue
+        levels.append(iter(each.children))
         if each.queue:
             yield each
 

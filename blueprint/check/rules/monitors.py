@@ -21,6 +21,7 @@ from blueprint.check.monitored import (
     monitors,
     pods_in,
     pods_of,
+    policies_for,
     services_of,
     template_labels,
 )
@@ -227,17 +228,16 @@ def _by_name(spec: dict[str, object], name: str) -> str:
 
 def churning_labels(graph: Graph) -> Iterator[Finding]:
     """MON108: a label that is different for each request becomes a label of series."""
+    adapted = {id(engine.manifest) for engine in engines(graph) if engine.switched_on("--enable-lora")}
     for monitor in monitors(graph):
         for label in sorted(monitor.added_labels & _CHURNING):
             message = f"{label} is another for each request or pod: each of its values is a series of its own"
             yield warn("MON108", monitor.manifest, message, "spec", "leave it to traces and logs")
-        for engine in engines(graph):
-            if not engine.switched_on("--enable-lora") or any(map(_drops, monitor.endpoints)):
-                continue
-            if any(manifest is engine.manifest for manifest, _ in pods_of(graph, monitor)):
-                message = "vllm:lora_requests_info has a series for each set of adapters at work; nothing drops it"
-                yield note("MON108", monitor.manifest, message, "spec", "drop it in metricRelabelings")
-                break
+        if not adapted or any(map(_drops, monitor.endpoints)):
+            continue
+        if any(id(manifest) in adapted for manifest, _ in pods_of(graph, monitor)):
+            message = "vllm:lora_requests_info has a series for each set of adapters at work; nothing drops it"
+            yield note("MON108", monitor.manifest, message, "spec", "drop it in metricRelabelings")
 
 
 def paths(graph: Graph) -> Iterator[Finding]:
@@ -262,10 +262,8 @@ def blocked(graph: Graph) -> Iterator[Finding]:
             labels = template_labels(manifest, pod)
             rules = [
                 each
-                for each in graph.namespace(manifest.ref.namespace)
-                if each.kind == "NetworkPolicy"
-                and selects(mapping(each.body.get("spec")).get("podSelector"), labels)
-                and "Ingress" in (items(mapping(each.body.get("spec")).get("policyTypes")) or ["Ingress"])
+                for each in policies_for(graph, manifest.ref.namespace, labels)
+                if "Ingress" in (items(mapping(each.body.get("spec")).get("policyTypes")) or ["Ingress"])
             ]
             if rules and not any(maps(mapping(rule.body.get("spec")).get("ingress")) for rule in rules):
                 message = f"{rules[0].ref} lets nobody in to the pods of {manifest.ref.name}, Prometheus neither"

@@ -151,32 +151,36 @@ def _added(graph: Graph) -> frozenset[str]:
     return frozenset(found)
 
 
+_MOST_NAMES = 6
+
+
 def unserved_models(graph: Graph) -> Iterator[Finding]:
     """PQL206: a model name that no server has: the label holds the first --served-model-name."""
     for written in queries(graph):
         if written.tree is None or "model_name" not in written.text:
             continue
-        names = [engine.served_names for engine in measured(graph, written).engines]
-        if not names or not all(names):
+        served = measured(graph, written).served
+        if not served:
             continue
-        served = {name[0] for name in names}
         for each, _ in written.selects:
             matcher = each.matcher("model_name")
             if not each.metric.startswith(VLLM) or matcher is None or matcher.filled or matcher.op not in {"=", "=~"}:
                 continue
-            if matcher.value and not any(_takes(matcher, name) for name in served):
-                names_here = ", ".join(sorted(served))
-                message = f'no server calls its model "{matcher.value}": series carry {names_here}'
-                fix = f'model_name="{min(served)}"'
+            if matcher.value and not _takes(matcher, served):
+                names = list(served)
+                here = ", ".join(names[:_MOST_NAMES]) + ", …" * (len(names) > _MOST_NAMES)
+                message = f'no server calls its model "{matcher.value}": series carry {here}'
+                fix = f'model_name="{names[0]}"'
                 yield fault("PQL206", written, message, fix, _severity(written))
                 break
 
 
-def _takes(matcher: promql.Matcher, value: str) -> bool:
+def _takes(matcher: promql.Matcher, values: Collection[str]) -> bool:
+    """Whether a matcher takes one of some values."""
     if matcher.op == "=":
-        return matcher.value == value
+        return matcher.value in values
     try:
-        return re.fullmatch(matcher.value, value) is not None
+        return any(map(re.compile(matcher.value).fullmatch, values))
     except re.error:
         return True
 

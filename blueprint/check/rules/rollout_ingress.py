@@ -50,7 +50,7 @@ def _of_ingress(graph: Graph, rollout: Rollout, name: str, service: str, path: s
     ref = Ref(_INGRESS, "Ingress", rollout.manifest.ref.namespace, name)
     ingress = graph.nearest(ref, rollout.manifest)
     if ingress is None:
-        peers = [each for each in graph.kind(f"Ingress.{_INGRESS}") if each.ref.namespace == ref.namespace]
+        peers = graph.within(ref.namespace, f"Ingress.{_INGRESS}")
         if peers and graph.closed(f"Ingress.{_INGRESS}"):
             message = f"there is no Ingress {name} here: the Rollout stays InvalidSpec"
             yield warn("ANA314", rollout.manifest, message, path, one_of(sorted(each.ref.name for each in peers)))

@@ -174,8 +174,7 @@ def services(graph: Graph) -> Iterator[Finding]:
         for path, name in names.items():
             service = graph.nearest(Ref("", "Service", namespace, name), rollout.manifest) if name else None
             if service is None:
-                others = [each for each in graph.namespace(namespace) if each.kind == "Service"]
-                if name and others and graph.closed("Service"):
+                if name and graph.within(namespace, "Service") and graph.closed("Service"):
                     message = f"there is no Service {name} here; the Rollout stays InvalidSpec"
                     yield say("ANA304", rollout.manifest, message, path, "add the Service")
                 continue

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import cache
 from zoneinfo import available_timezones
 
-from blueprint.check.graph import Graph, selects
-from blueprint.check.pods import containers, pod_templates
+from blueprint.check.graph import Graph, kind_of
+from blueprint.check.monitored import pods_selected
+from blueprint.check.pods import containers
 from blueprint.check.rules.say import one_of, say, warn
 from blueprint.check.scalers import Scaler, scalers
 from blueprint.check.shapes import known, mapping, maps, number, placeholder, text
@@ -29,7 +30,7 @@ def requests_missing(graph: Graph) -> Iterator[Finding]:
     """SCL210: a share of requests is asked for, and a container requests nothing: there is no value."""
     for scaler in scalers(graph):
         for path, resource in _shares(scaler):
-            limited = any(limit.ref.namespace == scaler.manifest.ref.namespace for limit in graph.kind("LimitRange"))
+            limited = bool(graph.within(scaler.manifest.ref.namespace, "LimitRange"))
             for pod in scaler.pods[:1] if not limited else ():
                 bare = [
                     text(container.get("name"))
@@ -111,7 +112,7 @@ def credentials(graph: Graph) -> Iterator[Finding]:
             ref = mapping(trigger.get("authenticationRef"))
             name, shared = known(ref.get("name")), ref.get("kind") == "ClusterTriggerAuthentication"
             kind = _AUTH[shared]
-            peers = [m for m in graph.kind(kind) if shared or m.ref.namespace == scaler.manifest.ref.namespace]
+            peers = graph.kind(kind) if shared else graph.within(scaler.manifest.ref.namespace, kind)
             if name and peers and graph.closed(kind) and name not in [peer.ref.name for peer in peers]:
                 message = f"there is no {kind.partition('.')[0]} {name}: the trigger cannot be read"
                 path = f"spec.triggers[{index}].authenticationRef.name"
@@ -120,18 +121,14 @@ def credentials(graph: Graph) -> Iterator[Finding]:
 
 def drains(graph: Graph) -> Iterator[Finding]:
     """UPG110: a disruption budget that lets no pod go, so that no node can be drained."""
-    beside: dict[str, list[Manifest]] = defaultdict(list)
-    budgets = graph.kind("PodDisruptionBudget.policy")
-    for workload in graph.kind(*_WORKLOADS) if budgets else ():
-        beside[workload.ref.namespace].append(workload)
-    for budget in budgets:
+    for budget in graph.kind("PodDisruptionBudget.policy"):
         spec = mapping(budget.body.get("spec"))
         if _amount(spec.get("maxUnavailable"), 100) == 0:
             message = "maxUnavailable is 0: no pod may be evicted, so a drain of its node never ends"
             yield warn("UPG110", budget, message, "spec.maxUnavailable", "maxUnavailable: 1")
             continue
-        for workload in beside[budget.ref.namespace]:
-            most = _replicas(graph, workload) if _takes(budget, workload) else None
+        for workload, _ in pods_selected(graph, budget.ref.namespace, spec.get("selector")):
+            most = _replicas(graph, workload) if kind_of(workload) in _WORKLOADS else None
             if most is None:
                 continue
             least = _amount(spec.get("minAvailable"), most)
@@ -144,16 +141,17 @@ def drains(graph: Graph) -> Iterator[Finding]:
                 break
 
 
-def _takes(budget: Manifest, workload: Manifest) -> bool:
-    selector = mapping(budget.body.get("spec")).get("selector")
-    labels = [mapping(pod.metadata.get("labels")) for pod in pod_templates(workload)]
-    return any(selects(selector, {str(k): text(v) for k, v in each.items()}) for each in labels)
+def _by_workload(graph: Graph) -> Mapping[int, list[Scaler]]:
+    found: dict[int, list[Scaler]] = defaultdict(list)
+    for scaler in scalers(graph):
+        found[id(scaler.workload)].append(scaler)
+    return found
 
 
 def _replicas(graph: Graph, workload: Manifest) -> int | None:
     """The most replicas that a workload is sure to have; None where they are not known."""
     written = mapping(workload.body.get("spec")).get("replicas", 1)
-    least = [scaler.least for scaler in scalers(graph) if scaler.workload is workload]
+    least = [scaler.least for scaler in graph.derived(_by_workload).get(id(workload), ())]
     if placeholder(written) or None in least:
         return None
     return max([number(written, 1) or 0, *(each for each in least if each is not None)])

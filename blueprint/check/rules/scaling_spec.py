@@ -100,9 +100,10 @@ def targets(graph: Graph) -> Iterator[Finding]:
             yield say("SCL104", scaler.manifest, message, path, fix)
         elif scaler.workload is None:
             kind = f"{target.kind}.{target.group}" if target.group else target.kind
-            if graph.closed(kind) and any(m.ref.namespace == target.namespace for m in graph.kind(kind)):
+            peers = graph.within(target.namespace, kind) if graph.closed(kind) else ()
+            if peers:
                 message = f"there is no {target.kind} {target.name} in its namespace: nothing is scaled"
-                close = get_close_matches(target.name, [m.ref.name for m in graph.kind(kind)], 1)
+                close = get_close_matches(target.name, [m.ref.name for m in peers], 1)
                 yield say(
                     "SCL103",
                     scaler.manifest,

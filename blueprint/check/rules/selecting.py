@@ -6,11 +6,12 @@ podtopologyspread/common.go (pods are counted by the selector, whether or not it
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
 from difflib import get_close_matches
 
 from blueprint.check.graph import Graph, selects
-from blueprint.check.monitored import pods_in, template_labels
+from blueprint.check.monitored import pods_selected, template_labels
 from blueprint.check.rules.say import say, warn
 from blueprint.check.shapes import Body, known, mapping, maps, placeholder
 from blueprint.finding import Finding
@@ -31,28 +32,36 @@ def of_nothing(graph: Graph) -> Iterator[Finding]:
         for manifest in graph.kind(kind):
             selector = mapping(mapping(manifest.body.get("spec")).get(field))
             wanted = {str(key): known(value) for key, value in mapping(selector.get("matchLabels")).items()}
-            pods = pods_in(graph, manifest.ref.namespace)
-            if not wanted or not all(wanted.values()) or not pods or manifest.unknown or not manifest.ref.namespace:
+            namespace = manifest.ref.namespace
+            if not wanted or not all(wanted.values()) or manifest.unknown or not namespace:
                 continue
-            labels = [template_labels(owner, pod) for owner, pod in pods]
-            if any(selects(selector, each) for each in labels):
+            if next(pods_selected(graph, namespace, selector), None) is not None:
                 continue
+            labels = graph.derived(_labels).get(namespace, ())
             for key, value in wanted.items():
                 meant = _meant(wanted, key, labels)
                 if meant:
-                    message = f"no pod of {manifest.ref.namespace} has {key}={value}: {effect}"
+                    message = f"no pod of {namespace} has {key}={value}: {effect}"
                     path = f"spec.{field}.matchLabels.{key}"
                     yield say("REF107", manifest, message, path, f"did you mean {key}: {meant}?")
                     break
 
 
-def _meant(wanted: Mapping[str, str], key: str, labels: list[Mapping[str, str]]) -> str:
+def _labels(graph: Graph) -> Mapping[str, list[Mapping[str, str]]]:
+    """The labels of the pod templates of each namespace."""
+    found: dict[str, list[Mapping[str, str]]] = defaultdict(list)
+    for manifest, pod in graph.pods:
+        found[manifest.ref.namespace].append(template_labels(manifest, pod))
+    return found
+
+
+def _meant(wanted: Mapping[str, str], key: str, labels: Sequence[Mapping[str, str]]) -> str:
     """The value of a key with which some pod would be selected, if it is nearly the one that is written."""
-    fitting = [
-        each[key]
+    fitting = {
+        each[key]: None
         for each in labels
         if key in each and all(each.get(other) == value for other, value in wanted.items() if other != key)
-    ]
+    }
     return next(iter(get_close_matches(wanted[key], fitting, 1, _NEAR)), "")
 
 

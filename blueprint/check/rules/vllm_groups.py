@@ -112,9 +112,7 @@ def services_to_workers(graph: Graph) -> Iterator[Finding]:
     """SRV253: a Service that sends requests to pods of a group which serve nothing."""
     for group in groups(graph):
         worker = _worker_labels(group)
-        for service in graph.namespace(group.manifest.ref.namespace) if group.size > 1 else ():
-            if service.kind != "Service" or service.ref.group:
-                continue
+        for service in graph.within(group.manifest.ref.namespace, "Service") if group.size > 1 else ():
             spec = mapping(service.body.get("spec"))
             selector = mapping(spec.get("selector"))
             if not selector or spec.get("publishNotReadyAddresses") is True or spec.get("clusterIP") == "None":
