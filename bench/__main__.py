@@ -8,7 +8,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from bench import page
+from bench import checking, page
 from bench.peers import Peers
 from bench.process import Failed
 from bench.run import Result, run_size, shape_of
@@ -38,7 +38,9 @@ def main() -> int:
         return 1
     print(page.table(results))
     if tools is not None:
-        options.out.write_text(page.whole(results, machine, tools.versions(), options.runs), encoding="utf-8")
+        large = checking.run(checking.SIZES, options.runs, checking.SECONDS)
+        text = page.whole(results, machine, tools.versions(), options.runs, checking.section(large))
+        options.out.write_text(text, encoding="utf-8")
         print(f"\nwritten: {options.out}")
     return 0
 

@@ -47,8 +47,10 @@ def table(results: Sequence[Result]) -> str:
     return "\n".join(_rows(results))
 
 
-def whole(results: Sequence[Result], machine: Mapping[str, str], versions: Mapping[str, str], runs: int) -> str:
-    """The page."""
+def whole(
+    results: Sequence[Result], machine: Mapping[str, str], versions: Mapping[str, str], runs: int, large: str
+) -> str:
+    """The page; `large` is what it says of checking large trees."""
     sizes = "\n".join(
         f"- **{result.objects:,} objects** ({result.megabytes:.1f} MB of YAML): {result.shape.clusters} "
         f"cluster{'s' * (result.shape.clusters > 1)}, {result.shape.teams} teams with two training jobs and a model"
@@ -71,6 +73,7 @@ with that of *{_name("cold")}* at the same size: 2.0 takes twice as long.
 
 {_growth(results)}
 
+{large}
 ## What each row does, and does not do
 
 | row | does | does not |

@@ -56,19 +56,25 @@ class Failed(Exception):
 
 
 def measure(
-    *commands: Sequence[str], cwd: Path, runs: int, before: Callable[[int], None] = lambda run: None, limit: int = 600
+    *commands: Sequence[str],
+    cwd: Path,
+    runs: int,
+    before: Callable[[int], None] = lambda run: None,
+    limit: int = 600,
+    warm: bool = True,
 ) -> Series:
     """Run a command, or a pipe of several, `runs` times; `before` prepares each run and is not measured.
 
-    There is one run more, the first, that does not count: it fills caches of the system and of Python.
+    There is one run more, the first, that does not count: it fills caches of the system and of Python. Without `warm`
+    there is none.
 
-    Raises Failed when a command exits with another code than 0, or after `limit` seconds.
+    Raises Failed when a command exits with another code than 0, or one run after `limit` seconds.
     """
     samples = []
-    for run in range(runs + 1):
+    for run in range(runs + warm):
         before(run)
         samples.append(_run(commands, cwd, limit))
-    return Series(tuple(samples[1:]))
+    return Series(tuple(samples[warm:]))
 
 
 def _environment(cwd: Path) -> dict[str, str]:
