@@ -13,10 +13,17 @@ from blueprint.check.graph import Graph
 from blueprint.check.parse import Reading
 from blueprint.errors import UsageError
 from blueprint.picture import network, quotas, timeline, way
-from blueprint.picture.model import Picture
+from blueprint.picture.model import Picture, in_words
 
 KINDS = ("quota", "waves", "network")
 """What is drawn of each cluster, in this order; besides, the way of an application that is named."""
+
+_NOTHING = {
+    "quota": "no ClusterQueue and no Cohort is here, so that Kueue has nothing to share out",
+    "waves": "no Application of Argo CD holds any of these objects, so that nothing orders them in waves",
+    "network": "no Namespace is here, and no policy about who may talk to whom",
+}
+"""Why there is nothing to see, by what was asked for."""
 
 
 def clusters(reading: Reading) -> dict[str, Graph]:
@@ -53,7 +60,8 @@ def drawn(
 ) -> list[Picture]:
     """The pictures of the kinds, for all clusters or `only` some, then the ways of the applications.
 
-    Raises UsageError for a cluster or application that is not there, or where there is nothing to draw.
+    A picture with nothing in it says why. Raises UsageError for a cluster or application that is not there, and where
+    nothing is in any picture.
     """
     if not reading.manifests:
         raise UsageError("there are no Kubernetes objects here", hint="name a rendered tree or a folder of manifests")
@@ -61,14 +69,21 @@ def drawn(
     if missing := [name for name in only if name not in parts]:
         raise UsageError(f"no cluster is called {missing[0]}", hint=f"clusters here: {', '.join(parts)}")
     found: list[Picture] = []
+    empty = 0
     for name, graph in parts.items():
         if only and name not in only:
             continue
         around = _world(graph, reading)
-        found += [_one(kind, graph, around, name) for kind in kinds]
+        for kind in kinds:
+            one = _one(kind, graph, around, name)
+            empty += one.empty
+            found.append(in_words(one, f"{_NOTHING[kind][0].upper()}{_NOTHING[kind][1:]}.") if one.empty else one)
         for application in applications:
             scene = _scene("way", f"{name}-{application}")
             found.append(way.picture(graph, around, application, written, scene, name))
+    if found and empty == len(found):
+        reasons = "; ".join(_NOTHING[kind] for kind in kinds)
+        raise UsageError(f"there is nothing to draw: {reasons}", hint="blueprint review and check read any objects")
     return found
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from blueprint.picture.scene import Scene
+from blueprint.picture.scene import MARGIN, Scene
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +30,11 @@ class Picture:
         return self.scene.title
 
     @property
+    def empty(self) -> bool:
+        """Whether nothing is in it: no shape, and no row or column of facts."""
+        return self.mermaid.strip() == "flowchart LR" and (not self.table.rows or len(self.table.head) < 2)
+
+    @property
     def says(self) -> str:
         """What it says, in words."""
         return self.scene.description
@@ -50,3 +55,11 @@ def many(number: int, thing: str) -> str:
     """A number and a noun: `1 queue`, `2 queues`."""
     plural = f"{thing[:-1]}ies" if thing.endswith("ry") else f"{thing}s"
     return f"{number} {thing if number == 1 else plural}"
+
+
+def in_words(empty: Picture, words: str) -> Picture:
+    """A picture that says why there is nothing in it."""
+    scene = Scene(empty.scene.name, empty.title, words)
+    scene.text(MARGIN, 34, scene.title, size=18, bold=True)
+    scene.text(MARGIN, 64, words, size=12)
+    return Picture(scene, f"flowchart LR\n  nothing[{label(words)}]\n", Table(empty.table.head, ()))

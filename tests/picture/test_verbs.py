@@ -118,9 +118,29 @@ def test_the_commands_of_the_page_run_as_they_stand(tmp_path):
         "spec: {project: default, destination: {name: in-cluster, namespace: a}, "
         "source: {repoURL: 'https://git.example.com/a', path: a}}\n"
     )
+    (other / "a").mkdir()
+    (other / "a/a.yaml").write_text("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a, namespace: a}\n")
     page = (root / "docs/pictures.md").read_text()
     block = page.split("```\n", 2)[1]
     commands = [line.partition("#")[0].split() for line in block.splitlines()]
     assert len(commands) == 5 and all(command[0] == "blueprint" for command in commands)
     for command in commands:
         assert run(mine, *command[1:]).stdout
+
+
+def test_what_is_not_there_is_said_in_words(tmp_path):
+    space = "apiVersion: v1\nkind: Namespace\nmetadata: {name: shop}\n"
+    plain = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a, namespace: shop}\n"
+    refused = run(tmp_path, "graph", "-", "--of", "waves", code=2, given=space).stderr
+    assert "nothing to draw: no Application of Argo CD holds any of these objects" in refused
+    refused = run(tmp_path, "graph", "-", code=2, given=plain).stderr
+    assert "no ClusterQueue and no Cohort is here" in refused and "no Namespace is here" in refused
+
+    page = run(tmp_path, "graph", "-", given=space).stdout
+    assert page.count("<svg ") == 3
+    assert "No Application of Argo CD holds any of these objects, so that nothing orders them in waves." in page
+    document = json.loads(run(tmp_path, "graph", "-", "-o", "json", given=space).stdout)
+    quota, waves, network = document["pictures"]
+    assert quota["says"].startswith("No ClusterQueue") and not quota["rows"]
+    assert waves["says"].startswith("No Application") and not waves["rows"]
+    assert network["says"].startswith("1 namespace")  # what is there is drawn as ever
