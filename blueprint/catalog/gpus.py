@@ -52,7 +52,8 @@ class Gpu:
 
     `compute` is the CUDA compute capability, `nvlink` the number of GPUs in one NVLink domain (1: none), `slices` the
     compute slices that MIG can hand out (0: no MIG). `bandwidth_gbs` is the memory bandwidth of the data sheet in GB/s,
-    None where it is not known. `confidence` is `certain` or `likely`.
+    None where it is not known. `placed` says that NVML itself gave the places of the MIG profiles. `confidence` is
+    `certain` or `likely`.
     """
 
     name: str
@@ -66,6 +67,7 @@ class Gpu:
     source: str
     confidence: str
     bandwidth_gbs: int | None = None
+    placed: bool = False
 
     def bandwidth(self, profile: str | None = None) -> float | None:
         """Bytes a second of the memory, or of a MIG slice of it, which gets them with its share of the memory slices.
@@ -136,6 +138,7 @@ def _gpu(row: Mapping[str, object], layout: Mapping[str, object] | None) -> Gpu:
         source=str(row["source"]),
         confidence=str(row["confidence"]),
         bandwidth_gbs=int(str(row["bandwidth_gbs"])) if "bandwidth_gbs" in row else None,
+        placed=bool(row.get("placed")),
     )
 
 

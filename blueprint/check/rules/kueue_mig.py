@@ -44,7 +44,9 @@ def infeasible(graph: Graph) -> Iterator[Finding]:
                 f"{pool.path}.mig.geometry" if pool.path in ("spec", "") or pool.path.startswith("pools") else pool.path
             )
             message = f"pool {pool.name}: {problem}"
-            yield say("KQ602", pool.manifest, message, where, _nearest(pool.gpu, pool.mig.wish))
+            sure = None if pool.gpu and pool.gpu.placed else Confidence.LIKELY
+            fix = _nearest(pool.gpu, pool.mig.wish)
+            yield say("KQ602", pool.manifest, message, where, fix, Severity.ERROR, sure)
     for manifest, key, name, wish in _parted(graph):
         if problem := _on_any(wish):
             message = f"configuration {name} cannot be applied to any known GPU: {problem}"

@@ -1,7 +1,7 @@
 // Command nvml-placements prints how the GPUs that NVIDIA's Go library has as mocks can be cut into MIG instances.
 //
-// One JSON object a GPU: its name, and of each profile of GPU instances the slices, how many there may be, the memory
-// in MB, and the places (start and size in memory slices) that NVML gives for it.
+// One JSON object a GPU: the mock, its name, and of each profile of GPU instances the slices, how many there may be, the
+// memory in MB, and the places (start and size in memory slices) that NVML gives for it.
 package main
 
 import (
@@ -28,6 +28,7 @@ type profile struct {
 }
 
 type gpu struct {
+	Mock     string    `json:"mock"`
 	Name     string    `json:"name"`
 	Profiles []profile `json:"profiles"`
 }
@@ -60,11 +61,21 @@ func described(device nvml.Device) (gpu, error) {
 
 func main() {
 	answers := json.NewEncoder(os.Stdout)
-	for index, config := range []gpus.Config{
-		gpus.A100_PCIE_40GB, gpus.A100_PCIE_80GB, gpus.A100_SXM4_40GB, gpus.A100_SXM4_80GB,
-		gpus.A30_PCIE_24GB, gpus.H100_SXM5_80GB, gpus.H200_SXM5_141GB, gpus.B200_SXM5_180GB,
+	for index, each := range []struct {
+		mock   string
+		config gpus.Config
+	}{
+		{"A100_PCIE_40GB", gpus.A100_PCIE_40GB},
+		{"A100_PCIE_80GB", gpus.A100_PCIE_80GB},
+		{"A100_SXM4_40GB", gpus.A100_SXM4_40GB},
+		{"A100_SXM4_80GB", gpus.A100_SXM4_80GB},
+		{"A30_PCIE_24GB", gpus.A30_PCIE_24GB},
+		{"H100_SXM5_80GB", gpus.H100_SXM5_80GB},
+		{"H200_SXM5_141GB", gpus.H200_SXM5_141GB},
+		{"B200_SXM5_180GB", gpus.B200_SXM5_180GB},
 	} {
-		found, err := described(server.NewDeviceFromConfig(config, index))
+		found, err := described(server.NewDeviceFromConfig(each.config, index))
+		found.Mock = each.mock
 		if err == nil {
 			err = answers.Encode(found)
 		}
