@@ -7,6 +7,7 @@ import os
 import re
 import shlex
 import subprocess
+import sys
 from collections.abc import Mapping
 from contextlib import chdir
 from dataclasses import dataclass, field
@@ -116,7 +117,13 @@ def _bash(command: str, stage: Stage) -> tuple[str, int]:
     done = subprocess.run(
         ["bash", "-c", command],
         cwd=stage.folder,
-        env=os.environ | who | {"LC_ALL": "C.UTF-8", "GIT_CONFIG_GLOBAL": os.devnull},
+        env=os.environ
+        | who
+        | {
+            "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
+            "LC_ALL": "C.UTF-8",
+            "GIT_CONFIG_GLOBAL": os.devnull,
+        },
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,

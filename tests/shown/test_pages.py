@@ -89,7 +89,7 @@ def test_pages_are_whole(code: str) -> None:
     assert len({rule.bad, rule.good, rule.near}) == 3
 
 
-WHOLE = ("SPC", "SIG", "TPL")
+WHOLE = ("SPC", "SIG", "TPL", "TRE")
 """Families of which every rule has a page with examples."""
 
 
