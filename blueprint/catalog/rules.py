@@ -46,6 +46,11 @@ FORMS = {
         "A line such as `# file: settings.yaml` begins a file; behind the name may stand its encoding, its size, how "
         "many files there are (`%` is the number of each), or where a link leads.",
     ),
+    "plan": (
+        "yaml",
+        "What is rendered, before it is put in order: a line such as `# file: queues/shared.yaml` names the Application "
+        "and the file, and `# needs:` what an object needs beside what its fields name.",
+    ),
     "specs": ("yaml", "A line such as `# apps/sft.yaml` names the file; the other specs are right."),
     "templates": ("yaml", "The file lies in `templates/` of a platform, and replaces ours of that name."),
     "cluster": (
