@@ -149,6 +149,12 @@ def _stored(backup: Manifest, store: Path, volumes: dict[tuple[str, str], str], 
     """Hash what the store has of a backup, and read from it what became of each volume."""
     name = backup.ref.name
     folder = store / "backups" / name
+    if "/" in name or name in (".", ".."):
+        world.refuse("CRE206", f"{name!r} is no name of a backup")
+        return []
+    if links := sorted(file.name for file in folder.glob("*") if not file.is_file() or file.is_symlink()):
+        world.refuse("CRE206", f"the store has {', '.join(links)}, which no bucket holds")
+        return []
     if not folder.is_dir():
         world.refuse("CRE206", f"the store has no folder backups/{name}")
         return []

@@ -87,14 +87,14 @@ def count(value: object) -> int:
 
 def moment(value: object) -> datetime | None:
     """A time as Kubernetes writes it (RFC 3339) or a report does ({seconds, nanos}); None for anything else."""
-    if isinstance(value, dict) and isinstance(value.get("seconds"), int):
-        return datetime.fromtimestamp(value["seconds"], UTC)
-    if not isinstance(value, str):
-        return None
     try:
+        if isinstance(value, dict) and isinstance(value.get("seconds"), int):
+            return datetime.fromtimestamp(value["seconds"], UTC)
+        if not isinstance(value, str):
+            return None
         read_as = datetime.fromisoformat(value)
         return read_as.astimezone(UTC) if read_as.tzinfo else None
-    except (ValueError, OverflowError):
+    except (ValueError, OverflowError, OSError):
         return None
 
 

@@ -74,7 +74,7 @@ def from_cluster(tree: World, world: World, window: Window, audit_log: Path | No
     _controllers(world)
     evidence = evidence_of(rows, policies, "cluster")
     if audit_log is not None:
-        evidence.document["auditLog"] = _audit(audit_log, world)
+        evidence.document["auditLog"] = _audit(audit_log, world, window)
     return evidence
 
 
@@ -243,25 +243,32 @@ def _controllers(world: World) -> None:
                 world.refuse("CRE107", f"{name} is not available: nobody writes reports")
 
 
-def _audit(file: Path, world: World) -> dict[str, Any]:
+def _audit(file: Path, world: World, window: Window) -> dict[str, Any]:
     """What the API server's audit log adds: requests that got past an engine because it did not answer."""
-    digest, first, last, number = sha256(), "", "", 0
+    digest, first, last, number, newest = sha256(), "", "", 0, None
     with file.open("rb") as lines:
         for line in lines:
             digest.update(line)
             try:
-                event = mapping(json.loads(line))
-            except ValueError:
+                event = json.loads(line)
+            except (ValueError, RecursionError):
+                event = None
+            if not isinstance(event, dict) or not isinstance(event.get("auditID"), str):
                 world.refuse("CRE109", f"line {number + 1} of the audit log is no event")
                 break
             number += 1
-            last = str(event.get("auditID") or "")
+            last = event["auditID"]
             first = first or last
+            seen = moment(event.get("stageTimestamp"))
+            newest = max(filter(None, (newest, seen)), default=None)
             for key in mapping(event.get("annotations")):
                 if key.startswith("failed-open.validating.webhook.admission.k8s.io/"):
                     world.refuse("CRE109", f"a request got past a policy engine that did not answer (audit ID {last})")
     if not number:
         world.refuse("CRE109", "the audit log is empty")
+    elif newest is None or not window.now - window.reports <= newest <= window.now + AHEAD:
+        when = written(newest) if newest else "a time that nobody knows"
+        world.refuse("CRE109", f"the audit log ends at {when}: of what came since it tells nothing")
     return {"sha256": digest.hexdigest(), "firstAuditID": first, "lastAuditID": last, "count": number}
 
 

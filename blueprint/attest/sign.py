@@ -210,8 +210,10 @@ def signed(statement: bytes, signer: Signer) -> tuple[bytes, Proof]:
 
 
 def write(root: Path, bundles: Mapping[str, bytes]) -> list[Path]:
-    """Put bundles beside the tree, each in one step."""
+    """Put bundles beside the tree, each in one step. Raises UsageError where their folder is a link."""
     folder = root / SIGNATURES
+    if folder.is_symlink():
+        raise UsageError("this is a link: what it leads to is no part of the tree", where=str(folder))
     folder.mkdir(exist_ok=True)
     written = []
     for name, data in bundles.items():

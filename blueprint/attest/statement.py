@@ -141,7 +141,7 @@ def read_rendered(payload: bytes, payload_type: str) -> Rendered:
             "previous": str(previous),
             "clusters": dict(clusters),
             "files": list(files),
-        } if schema == SCHEMA and type(sequence) is int and 1 <= sequence <= HIGHEST:
+        } if type(schema) is type(sequence) is int and schema == SCHEMA and 1 <= sequence <= HIGHEST:
             rendered = Rendered(_rows(files), _made(clusters), sequence, previous)
         case {"schema": schema} if schema != SCHEMA:
             raise Refused("SIG108", f"the list has schema {schema!r}; this blueprint knows {SCHEMA}")

@@ -73,10 +73,23 @@ def verify(listing: Listing, prover: Prover, demands: Demands | None = None) -> 
         _in_order(rendered, demands)
     except Refused as refused:
         return Verdict((refused.finding(place),))
+    different = list(differences(rendered.files, listing))
+    if not different and (wrong := _other_clusters(rendered, listing)):
+        return Verdict((wrong,))
     found, judged = parts(listing, prover, rendered, proofs[0])
     foreign = _foreign(listing, rendered.made, judged)
-    findings = [*differences(rendered.files, listing), *found, *foreign, *reached(listing)]
+    findings = [*different, *found, *foreign, *reached(listing)]
     return Verdict(tuple(findings), rendered, proofs[0])
+
+
+def _other_clusters(rendered: Rendered, listing: Listing) -> Finding | None:
+    """SIG109 where the statement is for clusters that the tree's lock does not hold, or for fewer."""
+    lock, problems = locks.parse(listing.objects.get(locks.NAME, b""))
+    made = {name: part.made for name, part in lock.clusters.items()}
+    if problems or made == dict(rendered.made):
+        return None  # a lock that cannot be read is not what was signed
+    words = f"holds other clusters than the signature is for ({', '.join(sorted(rendered.made)) or 'none'})"
+    return listing.finding("SIG109", locks.NAME, words, fix="render and sign again")
 
 
 def in_time(proof: Proof, max_age: timedelta | None, now: datetime) -> None:

@@ -19,8 +19,10 @@ from cryptography.x509.oid import ExtendedKeyUsageOID
 
 from blueprint.attest.bundle import MEDIA_TYPE, pae
 from blueprint.attest.filelist import Row, canonical
+from blueprint.attest.parts import rows_of
 from blueprint.attest.sign import PROVENANCE_BUNDLE, RENDER_BUNDLE, WithKey
 from blueprint.attest.statement import PAYLOAD_TYPE, Rendered, provenance_statement, render_statement
+from blueprint.tree import lock as locks
 from tests.attest.sigstore.fulcio import Fulcio
 from tests.attest.sigstore.pki import b64, certify, der, new_key
 from tests.attest.world import FILES, MADE, MALLORY, RENDERER, Office, rendered, write_tree
@@ -30,7 +32,7 @@ class Forgers:
     """Everybody who signs something for the tree at `root`; `office` is trusted, `foreign` is not."""
 
     def __init__(self, root: Path, office: Office, foreign: Office, place: Path) -> None:
-        self.office, self.foreign, self.place = office, foreign, place
+        self.root, self.office, self.foreign, self.place = root, office, foreign, place
         self.what = rendered(root, sequence=8)
         self.what = Rendered(self.what.files, self.what.made, 7)
         self.older_files: Mapping[str, str] = {**FILES, "prod-a/queues/clusterqueue-a.yaml": "kind: ClusterQueue\n"}
@@ -72,6 +74,18 @@ class Forgers:
                 return self._listing(tuple(row for row in self.what.files if "policy" not in row.path))
             case "outside-row":
                 return self._listing((*self.what.files, self.what.files[-1]._replace(path="../outside.yaml")))
+            case "signature-row":
+                return self._listing((*self.what.files, self.what.files[-1]._replace(path=".attestations/x.yaml")))
+            case "empty-list":
+                return self._listing(())
+            case "another-cluster":
+                return self._for({**self.what.made, "prod-z": MADE})
+            case "fewer-clusters":
+                return self._for({"prod-a": MADE})
+            case "no-cluster":
+                return self._for({})
+            case "other-made":
+                return self._for(dict.fromkeys(self.what.made, replace(MADE, inputs="sha256:" + "9" * 64)))
             case "key":
                 signer = WithKey(new_key(), self.office.config())
                 return {
@@ -82,6 +96,30 @@ class Forgers:
 
     def _listing(self, files: tuple[Row, ...]) -> dict[str, bytes]:
         return self.office.both(Rendered(files, self.what.made, 7))
+
+    def _for(self, made: Mapping[str, Any]) -> dict[str, bytes]:
+        return self.office.both(Rendered(self.what.files, made, 7))
+
+    # --- the bundles of a part
+
+    def part(self, name: str) -> dict[str, bytes]:
+        """Those of the part of prod-a, all but rightly; rightly where there is no such name."""
+        lock, _ = locks.parse((self.root / locks.NAME).read_bytes())
+        files, signer, sequence, called = rows_of(self.what.files, lock, {"prod-a"}), RENDERER, 7, "prod-a"
+        match name:
+            case "other-files":
+                files = files[:-1]
+            case "other-sequence":
+                sequence = 6
+            case "other-identity":
+                signer = MALLORY
+            case "other-name":
+                called = "prod-b"
+            case "whole":
+                files = self.what.files
+        what = Rendered(files, {"prod-a": MADE}, sequence)
+        both = {key.replace(".", f".{called}.", 1): data for key, data in self.office.both(what, signer).items()}
+        return {key: data for key, data in both.items() if name != "alone" or key.startswith("render")}
 
     # --- the list's bundle
 
@@ -199,6 +237,18 @@ class Forgers:
                 del predicate["sequence"]
             case "sequence-zero":
                 predicate["sequence"] = 0
+            case "true-schema":
+                predicate["schema"] = True
+            case "fraction-sequence":
+                predicate["sequence"] = 7.5
+            case "huge-sequence":
+                predicate["sequence"] = 2**53
+            case "negative-size":
+                predicate["files"][0]["size"] = -1
+            case "upper-digest":
+                predicate["files"][0]["sha256"] = "A" * 64
+            case "two-digests":
+                document["subject"][0]["digest"]["sha512"] = "0" * 128
             case "no-statement":
                 subject = [{"name": "rendered-tree", "digest": {"sha256": "00"}}]
                 document = {"_type": document["_type"], "subject": subject, "predicateType": ""}

@@ -125,6 +125,22 @@ def _deep(scene: Scene, name: str) -> None:
     scene.path(name).write_text("[" * 100_000)
 
 
+def _away(scene: Scene, name: str) -> None:
+    """The same files, behind a link."""
+    place = scene.tree.parent / "elsewhere"
+    scene.path(name).rename(place)
+    scene.path(name).symlink_to(place)
+
+
+def _file_for(scene: Scene, name: str) -> None:
+    _delete(scene, name)
+    scene.path(name).write_text("kind: Pod\n")
+
+
+def _recode(scene: Scene, name: str) -> None:
+    scene.path(name).write_bytes(scene.path(name).read_text("utf-8").encode("utf-16"))
+
+
 # --- parts of a bundle
 
 
@@ -161,6 +177,14 @@ def _repeat(scene: Scene, path: str) -> None:
     def change(document: Any) -> None:
         holder, key = _at(document, path)
         holder[key] = [*holder[key], *copy.deepcopy(holder[key])]
+
+    _edit(scene, change)
+
+
+def _many(scene: Scene, path: str) -> None:
+    def change(document: Any) -> None:
+        holder, key = _at(document, path)
+        holder[key] = holder[key] * 100
 
     _edit(scene, change)
 
@@ -205,6 +229,16 @@ def _duplicate(scene: Scene, key: str) -> None:
     scene.bundle().write_text(text.replace("{", f"{{{json.dumps(key)}: {json.dumps(value)}, ", 1))
 
 
+def _duplicate_in(scene: Scene, path: list[str]) -> None:
+    """The object at a path says its first key twice."""
+    text, place = scene.bundle().read_text(), 0
+    for step in path:
+        place = text.index(f'"{step}"', place)
+    begin = text.index("{", place) + 1
+    key = text[begin : text.index(":", begin)]
+    scene.bundle().write_text(f'{text[:begin]}{key}: "", {text[begin:]}')
+
+
 # --- whole bundles, and trees, truly signed by somebody
 
 
@@ -229,6 +263,15 @@ def _credential(scene: Scene, cluster: str) -> None:
     """A credential's bundle, truly signed, beside the tree."""
     data = scene.forgers.office.sign(statement("0" * 64, CREDENTIAL, {}))
     scene.bundle(credential_bundle(cluster)).write_bytes(data)
+
+
+def _part(scene: Scene, name: str) -> None:
+    for file, data in scene.forgers.part(name).items():
+        scene.bundle(file).write_bytes(data)
+
+
+def _seen(scene: Scene, value: dict[str, int]) -> None:
+    scene.demands["seen"] = {(cluster,): (number, "") for cluster, number in value.items()}
 
 
 def _demand(scene: Scene, value: dict[str, Any]) -> None:
@@ -275,6 +318,7 @@ def _tree(scene: Scene, name: str) -> None:
 
 OPERATIONS: dict[str, Callable[[Scene, Any], None]] = {
     "append": _append,
+    "away": _away,
     "bundle": _bundle,
     "bundles": _bundles,
     "chmod": _chmod,
@@ -286,20 +330,26 @@ OPERATIONS: dict[str, Callable[[Scene, Any], None]] = {
     "demand": _demand,
     "drop": _drop,
     "duplicate": _duplicate,
+    "duplicate_in": _duplicate_in,
     "exchange": _exchange,
+    "file_for": _file_for,
     "flip": _flip,
     "folder": _folder,
     "link": _link,
+    "many": _many,
     "older": _older,
     "older_signatures": _older_signatures,
     "overwrite": _write,
     "overwrite_deep": _deep,
+    "part": _part,
     "pipe": _pipe,
     "prepend": _prepend,
     "provenance": _provenance,
+    "recode": _recode,
     "rename": _rename,
     "repeat": _repeat,
     "replace": _replace,
+    "seen": _seen,
     "set": _set,
     "statement": _statement,
     "swap": _swap,

@@ -220,13 +220,25 @@ def test_without_a_store_the_evidence_says_so(deployment: Deployment) -> None:
     assert backup.document["level"] == "status"
 
 
+def _event(name: str, when: str | None = ago(minutes=2), **more: Any) -> str:
+    return json.dumps({"auditID": name, "stageTimestamp": when, **more})
+
+
 @pytest.mark.parametrize(
     ("lines", "refused"),
     [
-        (['{"auditID": "a"}', '{"auditID": "b"}'], False),
+        ([_event("a"), _event("b")], False),
+        ([_event("a", ago(days=9)), _event("b")], False),
+        ([_event("a"), _event("b", ago(days=9))], False),
         ([], True),
         (["not json"], True),
-        (['{"annotations": {"failed-open.validating.webhook.admission.k8s.io/round_0_index_1": "x"}}'], True),
+        (["5"], True),
+        (["[" * 100_000], True),
+        (['{"kind": "Event"}'], True),
+        ([_event("b", None)], True),
+        ([_event("b", ago(hours=3))], True),
+        ([_event("b", ago(hours=-1))], True),
+        ([_event("b", annotations={"failed-open.validating.webhook.admission.k8s.io/round_0_index_1": "x"})], True),
     ],
 )
 def test_the_audit_log(deployment: Deployment, tmp_path: Path, lines: list[str], refused: bool) -> None:
@@ -359,6 +371,32 @@ def test_what_cannot_be_bound_is_not_signed(deployment: Deployment, tree_proof: 
             credential_statement(*tree_proof, cluster, policies, backup, NOW, lifetime)
         assert caught.value.code == code
     assert credentials.bundle_name("prod-a") == "credential-prod-a.sigstore.json"
+
+
+@pytest.mark.parametrize("value", [10**30, -(10**30), 2**63, 10**12])
+def test_times_beyond_every_calendar_are_none(deployment: Deployment, value: int) -> None:
+    assert moment({"seconds": value}) is None
+    deployment.objects["report"]["results"][0]["timestamp"] = {"seconds": value}
+    assert "CRE108" in codes(deployment.judge()[0])
+
+
+def test_a_store_with_a_link_in_it_is_no_bucket(deployment: Deployment, tmp_path: Path) -> None:
+    deployment.write_store()
+    folder = tmp_path / "store/backups" / BACKUP
+    (folder / "more").symlink_to("/etc/hostname")
+    assert "CRE206" in codes(deployment.judge()[0])
+    (folder / "more").unlink()
+    (folder / "more").mkdir()
+    assert "CRE206" in codes(deployment.judge()[0])
+    (folder / "more").rmdir()
+    (folder / "more").write_text("what Velero adds some day")
+    assert codes(deployment.judge()[0]) == []
+
+
+def test_a_backup_that_leads_out_of_the_store_is_not_read(deployment: Deployment, tmp_path: Path) -> None:
+    deployment.write_store()
+    deployment.objects["backup"]["metadata"]["name"] = f"x/../{BACKUP}"
+    assert "CRE206" in codes(deployment.judge()[0])
 
 
 def test_times() -> None:
