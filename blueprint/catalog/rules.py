@@ -48,9 +48,10 @@ FORMS = {
     ),
     "plan": (
         "yaml",
-        "What is rendered, before it is put in order: a line such as `# file: queues/shared.yaml` names the Application "
-        "and the file, and `# needs:` what an object needs beside what its fields name.",
+        "What is rendered, before it is put in order: a line such as `# file: queues/shared.yaml` names the "
+        "Application and the file, and `# needs:` what an object needs beside what its fields name.",
     ),
+    "explain": ("yaml", "The first line says which object `blueprint explain` is asked about."),
     "specs": ("yaml", "A line such as `# apps/sft.yaml` names the file; the other specs are right."),
     "templates": ("yaml", "The file lies in `templates/` of a platform, and replaces ours of that name."),
     "cluster": (
