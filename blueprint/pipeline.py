@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,10 +22,11 @@ from blueprint.finding import Finding, Report, Severity, Source
 from blueprint.halves import each
 from blueprint.objects import Manifest
 from blueprint.report import Application, Totals
-from blueprint.spec.files import FOLDERS, contents
+from blueprint.spec.files import FOLDERS, IMAGES_LOCK, beside, contents
 from blueprint.tree import Made, Plan, plan, tidy, verify, write
 from blueprint.tree.lock import NAME as LOCK_NAME
 from blueprint.tree.lock import parse as parse_lock
+from blueprint.tree.told import keep, recall
 
 if TYPE_CHECKING:
     from blueprint.render.platform import RenderedCluster, RenderedFile
@@ -34,15 +36,12 @@ if TYPE_CHECKING:
 #: Where a platform keeps templates that override ours.
 TEMPLATES_FOLDER = "templates"
 
-
 #: Folders of a cluster that Argo CD's own objects are in.
 _ARGOCD = frozenset({"argocd", "bootstrap"})
 
 #: Specs times clusters from which a second process is worth its start.
 _MANY = 400
-
 NOTHING = Totals()
-
 _NO_OBJECTS = "/node-files/"
 """Where a tree holds files that are no objects."""
 
@@ -54,9 +53,9 @@ _CONTENT = re.compile(rb"^[ \t]*[^\s#]", re.MULTILINE)
 class Rendering:
     """What a rendering came to.
 
-    `current`: the tree was made from these very inputs and is untouched, so nothing was rendered. `plan` is None then,
-    and when findings kept anything from being compared with the tree. `skipped_rules` are CEL rules of CRDs that no
-    engine here evaluates.
+    `current`: the tree was made from these very inputs and is untouched; nothing was rendered, and the report is that of
+    before. `plan` is None then, and when findings kept it from being compared with the tree. `skipped_rules` are CEL
+    rules of CRDs that no engine here evaluates.
     """
 
     report: Report
@@ -107,8 +106,9 @@ def render_platform(
         tidy(out)  # a run that was killed left things, and this one may have nothing to write
     pack, templates = SchemaPack.shipped(), Templates(_template_folders(root))
     made, specs, declared = _made(root, pack, templates)
-    if declared.issuperset(clusters) and (totals := _unchanged(out, made, specs, declared, set(clusters))) is not None:
-        return Rendering(Report(), totals, current=True)
+    told = recall(made, clusters) if declared.issuperset(clusters) else None
+    if told is not None and (totals := _unchanged(out, made, specs, declared, set(clusters))) is not None:
+        return Rendering(Report.of(told), totals, current=True)
 
     from blueprint.render.platform import clashes
     from blueprint.spec.load import load
@@ -138,6 +138,7 @@ def render_platform(
     if report.failed:
         return Rendering(report, totals, applications, skipped_rules=skipped)
     files = {path: data for part in parts for path, data in part.contents.items()}
+    keep(made, clusters, report.findings)
     run = plan if check_only else write
     planned = run(
         out,
@@ -321,16 +322,16 @@ def _apart(root: Path, out: Path) -> None:
 
 
 def _made(root: Path, pack: SchemaPack, templates: Templates) -> tuple[Made, Totals, set[str]]:
-    """Digests of everything that decides the tree (specs, templates, schema pack, this version), how many specs there
-    are, and the clusters among them.
+    """Digests of all that decides the tree (specs, images.lock, templates, schema pack, this version), how many specs
+    there are, and the clusters among them.
     """
     inputs = hashlib.sha256()
     files = documents = 0
     clusters: set[str] = set()
-    for name, data in contents(root):
+    for name, data in chain(contents(root), beside(root, IMAGES_LOCK)):
         body = data if isinstance(data, bytes) else repr(data).encode()
         inputs.update(f"{name}\0{len(body)}\0".encode() + body)
-        files += 1
+        files += name != IMAGES_LOCK
         if isinstance(data, bytes):
             parts = _SEPARATOR.split(data)
             documents += sum(_CONTENT.search(part) is not None for part in parts)

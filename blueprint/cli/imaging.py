@@ -24,7 +24,12 @@ _Lock = Annotated[Path, typer.Option("--lock", metavar="FILE", help="The lock of
 
 @images.command()
 def lock(
-    names: Annotated[list[str], typer.Argument(help="Images, such as registry.example.com/vllm:0.33.0.")],
+    names: Annotated[
+        list[str] | None,
+        typer.Argument(
+            help="Images, such as registry.example.com/vllm:0.33.0 [default: those of the specs].", show_default=False
+        ),
+    ] = None,
     file: _Lock = Path("images.lock"),
     identity: attesting.Identity_ = None,
     issuer: attesting.Issuer_ = None,
@@ -38,7 +43,10 @@ def lock(
     ] = None,
     output: Format = Output.TEXT,
 ) -> None:
-    """Ask the registry: resolve each image to its digest, verify its signature, and write both down."""
+    """Ask the registry: resolve each image to its digest, verify its signature, and write both down.
+
+    Without names these are the images of the specs beside the lock: tags, and what lies under the prefixes of a gate.
+    """
     from blueprint.attest.imagelock import dump_lock, read_lock
     from blueprint.attest.imagelock import lock as resolve
     from blueprint.attest.registry import Registry, parts
@@ -47,7 +55,9 @@ def lock(
     _, prover = attesting.prover(identity, issuer, None, trusted_root)
     registry = Registry(plain=plain_http or (), credentials=credentials)
     before = read_lock(file) if file.exists() else {}
-    rows, findings = resolve(names, registry, prover, max_age=attesting.duration(max_age))
+    wanted, findings = (names, []) if names else _of_specs(file.parent)
+    rows, found = resolve(wanted, registry, prover, max_age=attesting.duration(max_age))
+    findings = [*findings, *found]
     if not findings:
         kept = {name: row.document() for name, row in before.items() if name not in rows}
         file.write_text(dump_lock(kept | rows), "utf-8")
@@ -69,6 +79,8 @@ def check_(
     from blueprint.check.read import read
 
     started = time.monotonic()
+    if not file.exists():
+        raise UsageError("there is no lock of images", where=str(file), hint="write it with `blueprint images lock`")
     locked = read_lock(file)
     reading = read(paths)
     manifests = reading.manifests
@@ -80,6 +92,23 @@ def check_(
     for prefixes, signers, age in known:
         findings += check_images(manifests, locked, prefixes, signers, max_age=age)
     _tell(output, findings, started, len(manifests))
+
+
+def _of_specs(root: Path) -> tuple[list[str], list[Finding]]:
+    """The images that specs name by a tag, and those that a gate of theirs judges; with what keeps it from telling."""
+    from blueprint.attest.registry import named
+    from blueprint.spec.images import Collected
+    from blueprint.spec.load import load
+
+    met = Collected()
+    loaded = load(root, met)
+    gates = [document.model.spec.images for document in loaded.platform.policies]
+    judged = tuple(named(prefix) for gate in gates if gate is not None for prefix in gate.prefixes)
+    wanted = [image for image in sorted(met.images) if "@" not in image or named(image).startswith(judged)]
+    failing = [finding for finding in loaded.findings if finding.fails]
+    if not wanted and not failing:
+        raise UsageError("the specs name no image that a lock could say more of", where=str(root))
+    return wanted, failing
 
 
 def _tell(output: Output, findings: list[Finding], started: float, objects: int = 0) -> None:

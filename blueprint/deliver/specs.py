@@ -8,7 +8,7 @@ from enum import Enum
 from pathlib import Path
 
 from blueprint.deliver.git import Git
-from blueprint.spec.files import FOLDERS
+from blueprint.spec.files import FOLDERS, IMAGES_LOCK
 
 
 class Age(Enum):
@@ -54,7 +54,7 @@ def specs_at(root: Path) -> Specs:
     seconds = git.text("-c", "log.showSignature=false", "show", "-s", "--format=%ct", commit)
     time = datetime.fromtimestamp(int(seconds), UTC).isoformat() if seconds else ""
     options = ("--porcelain", "-z", "--untracked-files=all", "--no-renames")
-    status = git("--no-optional-locks", "status", *options, "--", *FOLDERS, "templates")
+    status = git("--no-optional-locks", "status", *options, "--", *FOLDERS, IMAGES_LOCK, "templates")
     return Specs(
         root, commit, time, tuple(entry[3:] for entry in status.decode("utf-8", "replace").split("\0") if entry)
     )

@@ -13,7 +13,7 @@ from blueprint.errors import BlueprintError
 from blueprint.finding import Report, Source
 from blueprint.render.platform import render
 from blueprint.render.templates import Templates, shipped_folder
-from blueprint.spec.files import FOLDERS
+from blueprint.spec.files import FOLDERS, IMAGES_LOCK
 from blueprint.spec.load import load
 
 TREE = "rendered"
@@ -109,4 +109,6 @@ def opened(root: Path) -> Iterator[Platform]:
         for name in FOLDERS:
             if (root / name).is_dir():
                 shutil.copytree(root / name, Path(folder, name))
+        if (root / IMAGES_LOCK).is_file():
+            shutil.copyfile(root / IMAGES_LOCK, Path(folder, IMAGES_LOCK))
         yield Platform(root, Path(folder))

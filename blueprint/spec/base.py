@@ -9,10 +9,11 @@ from decimal import Decimal
 from itertools import pairwise
 from typing import Annotated, Any, Final
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, WithJsonSchema
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, ValidationInfo, WithJsonSchema
 from pydantic_core import PydanticCustomError
 
 from blueprint import plaintext
+from blueprint.spec.images import Collected, locked
 
 API_VERSION: Final = "platform.blueprint/v1alpha1"
 
@@ -129,7 +130,10 @@ def _some(amount: str) -> str:
     return amount
 
 
-_IMAGE = r"[a-z0-9.\-]+(:[0-9]+)?(/[a-z0-9._\-]+)+(:[A-Za-z0-9_.\-]+)?@sha256:[0-9a-f]{64}"
+_REPOSITORY = r"[a-z0-9.\-]+(:[0-9]+)?(/[a-z0-9._\-]+)+"
+_TAG = r":[A-Za-z0-9_][A-Za-z0-9_.\-]{0,127}"
+_DIGEST = r"@sha256:[0-9a-f]{64}"
+_IMAGE = rf"{_REPOSITORY}(:[A-Za-z0-9_.\-]+)?{_DIGEST}"
 _NAME = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?"
 _QUALIFIED = r"[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?"
 # git-fetch(1), GIT URLS: with a scheme, as host:path of ssh, or a path of this machine.
@@ -141,9 +145,14 @@ _HOST = rf"{_NAME}(\.{_NAME})*"
 _DOMAIN = r"[a-z0-9]([-a-z0-9.]*[a-z0-9])?"
 
 
-def _image(value: str) -> str:
+def _image(value: str, info: ValidationInfo) -> str:
+    if re.fullmatch(_REPOSITORY + _TAG, value):
+        return locked(value, info.context)
     if not re.fullmatch(_IMAGE, value):
-        raise ValueError(f"not an image by digest: {shown(value)}; write registry/name@sha256:<64 hex digits>")
+        wanted = "write registry/name@sha256:<64 hex digits>, or registry/name:tag that images.lock knows"
+        raise ValueError(f"not an image by digest: {shown(value)}; {wanted}")
+    if isinstance(info.context, Collected):
+        info.context.met(value)
     return value
 
 
@@ -275,11 +284,16 @@ Cores = Annotated[
         mode="validation",
     ),
 ]
-#: An image reference that carries its digest.
+#: An image reference that carries its digest, or gets it from images.lock.
 Image = Annotated[
     str,
     AfterValidator(_image),
-    _text(_IMAGE, "An image by its digest.", f"registry.example.com/ai/train@sha256:{'0' * 64}"),
+    _text(
+        rf"{_REPOSITORY}({_TAG}|(:[A-Za-z0-9_.\-]+)?{_DIGEST})",
+        "An image by its digest, or by a tag that images.lock resolves.",
+        f"registry.example.com/ai/train@sha256:{'0' * 64}",
+        "registry.example.com/ai/train:2.9.1",
+    ),
 ]
 #: A label key, with or without prefix.
 LabelKey = Annotated[

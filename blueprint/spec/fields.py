@@ -133,6 +133,8 @@ def _explain(detail: ErrorDetails, path: tuple[Segment, ...], model: type[Model]
         return MISSING, f"{path[-1]} is missing" + (f" in {where}" if where else ""), f"add {path[-1]}"
     if kind == "contradiction":
         return CONTRADICTION, str(context["message"]), ""
+    if kind == "unlocked":
+        return BAD_VALUE, str(context["message"]), str(context["fix"])
     if kind == "value_error":
         code = CONTRADICTION if isinstance(value, dict) else BAD_VALUE
         return code, str(context["error"]), ""

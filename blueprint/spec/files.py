@@ -12,6 +12,8 @@ from blueprint.finding import Confidence, Finding, Severity, Source
 
 MAX_BYTES: Final = 1 << 20
 FOLDERS: Final = ("clusters", "apps", "policies", "argocd")
+IMAGES_LOCK: Final = "images.lock"
+"""The lock of images, beside the folders."""
 _SUFFIXES: Final = (".yaml", ".yml")
 #: What people may take for specs, too.
 _LIKE_SPECS: Final = (".json", ".yaml.txt", ".yml.txt", ".yaml.j2", ".yml.j2")
@@ -28,6 +30,21 @@ def contents(root: Path) -> Iterator[tuple[str, bytes | Finding]]:
     seen = set[Path]()
     for folder in sorted(FOLDERS):
         yield from _below(root / folder, folder, real_root, seen)
+
+
+def beside(root: Path, name: str) -> Iterator[tuple[str, bytes | Finding]]:
+    """A file beside the spec folders: its bytes, or why those cannot be had; nothing where there is no such file."""
+    path = root / name
+    try:
+        if not os.path.lexists(path):
+            return
+        real = path.resolve()
+        if not real.is_relative_to(root.resolve()):
+            yield name, _unreadable(name, "a link that leads out of the platform's folder")
+        else:
+            yield name, _read(real, name, real.stat().st_mode)
+    except (OSError, RuntimeError) as error:
+        yield name, _unreadable(name, _why(error))
 
 
 def _below(path: Path, name: str, real_root: Path, seen: set[Path]) -> Iterator[tuple[str, bytes | Finding]]:

@@ -14,11 +14,11 @@ from pydantic import ValidationError
 
 from blueprint.errors import UsageError
 from blueprint.finding import Confidence, Finding, Report, Severity, Source
-from blueprint.spec import fields, references
+from blueprint.spec import fields, images, references
 from blueprint.spec.base import API_VERSION, Model, shown
 from blueprint.spec.cluster import Cluster
 from blueprint.spec.delivery import Delivery
-from blueprint.spec.files import FOLDERS, MAX_BYTES, contents
+from blueprint.spec.files import FOLDERS, IMAGES_LOCK, MAX_BYTES, contents
 from blueprint.spec.inference import InferenceService
 from blueprint.spec.nearest import nearest
 from blueprint.spec.platform import Document, Platform
@@ -57,10 +57,11 @@ class Loaded:
     digest: str
 
 
-def load(root: Path) -> Loaded:
-    """Read the specs in `clusters/ apps/ policies/ argocd/` below a platform's root.
+def load(root: Path, tags: images.Tags | None = None) -> Loaded:
+    """Read the specs in `clusters/ apps/ policies/ argocd/` below a platform's root, and `images.lock` beside them.
 
-    Mistakes in the files are findings, whose file names are relative to the root, with "/" on every system.
+    Mistakes in the files are findings, whose file names are relative to the root, with "/" on every system. `tags`
+    resolves images in the place of the lock.
 
     Raises:
         UsageError: the root is no folder, or has none of the four folders.
@@ -73,7 +74,12 @@ def load(root: Path) -> Loaded:
             where=str(root),
             hint=f"name the folder above, {root.parent}" if root.name in FOLDERS else "start one with `blueprint new`",
         )
-    collected = _Collected()
+    locked, data, finding = images.read(root)
+    collected = _Collected(tags or locked)
+    if finding is not None and tags is None:
+        collected.findings.append(finding)
+    if data:
+        collected.count(IMAGES_LOCK, data)
     for name, content in contents(root):
         collected.take(name, content)
     return collected.close()
@@ -90,6 +96,7 @@ def _is_folder(path: Path) -> bool:
 class _Collected:
     """The state of one reading."""
 
+    tags: images.Tags
     findings: list[Finding] = field(default_factory=list)
     documents: int = 0
     #: Documents that can be rendered; `spoilt` are those with mistakes, as far as they can be taken.
@@ -107,9 +114,7 @@ class _Collected:
             self.findings.append(content)
             self.unread += [None] * content.fails
             return
-        encoded = name.encode()
-        self.digest.update(b"%d %s %d\n" % (len(encoded), encoded, len(content)))
-        self.digest.update(content)
+        self.count(name, content)
         reading = read(content, name)
         if reading.finding is not None:
             self.findings.append(reading.finding)
@@ -118,6 +123,12 @@ class _Collected:
         known = [self._document(text) for text in reading.texts]
         if reading.finding is not None or not all(known):
             self.unread.append(content if _is_text(content) else None)
+
+    def count(self, name: str, content: bytes) -> None:
+        """Take a file into the digest of all."""
+        encoded = name.encode()
+        self.digest.update(b"%d %s %d\n" % (len(encoded), encoded, len(content)))
+        self.digest.update(content)
 
     def _document(self, text: Text) -> bool:
         """Take one document; returns whether its kind and name are known, or it is no spec."""
@@ -131,7 +142,8 @@ class _Collected:
         mistakes = frozenset(text.tainted)
         parsed: Model | None = None
         try:
-            parsed = model.model_validate_json(orjson.dumps(text.data), by_alias=True, by_name=False)
+            data = orjson.dumps(text.data)
+            parsed = model.model_validate_json(data, by_alias=True, by_name=False, context=self.tags)
         except ValidationError as error:
             twice = {finding.path for finding in text.findings if finding.code == "SPC108"}
             # That nothing stands behind a key is no second mistake where the key comes again with what was meant.

@@ -23,6 +23,7 @@ from tests.attest.deployment import UID, Deployment, as_seen
 from tests.attest.oci import FakeRegistry, signature
 from tests.attest.sigstore.merkle import Tree
 from tests.attest.world import MALLORY, RENDERER, Office
+from tests.render.worlds import DELIVERY, PLAIN, cluster, job, team
 
 CLUSTER_POLICIES = ("validating", "gate", "native", "constraint")
 
@@ -312,6 +313,58 @@ def test_a_credential_from_the_evidence_of_a_cluster(shell: Shell, repository: P
     deployment.dump(shell.folder / "objects")
     refused = shell.run("credential", "issue", *where, *given, *shell.who[:4], *signing, code=1)
     assert "kubectl get --raw /apis/velero.io/v2alpha1/datauploads" in refused
+
+
+def test_images_of_the_specs_are_locked(shell: Shell) -> None:
+    """From a tag in a spec to a digest in the tree; what is not signed is told before anything is written."""
+    root = shell.folder / "own"
+    (root / "clusters").mkdir(parents=True)
+    with FakeRegistry.running() as registry:
+        image, other = registry.image("train", "2.9.1"), registry.image("given")
+        tag = f"{registry.host}/train:2.9.1"
+        signer = {"subject": RENDERER, "issuer": shell.office.store.issuer}
+        gate = {
+            "apiVersion": "platform.blueprint/v1alpha1",
+            "kind": "Policy",
+            "metadata": {"name": "signed"},
+            "spec": {
+                "description": "Images are signed.",
+                "engines": ["Kyverno"],
+                "images": {"prefixes": [f"{registry.host}/"], "signers": [signer]},
+            },
+        }
+        quota = "[{cluster: here, pool: gpu, gpus: 8}]"
+        jobs = [job(pool="gpu", image=tag), job("other", pool="gpu", image=other)]
+        texts = (DELIVERY, cluster(f"[{PLAIN}]"), team(quota), *jobs, json.dumps(gate))
+        (root / "clusters/all.yaml").write_text("\n---\n".join(texts))
+        assert f"blueprint images lock {tag}" in shell.run("render", "own", "--out", "tree", code=1)
+        given = ["--lock", "own/images.lock", *shell.who, "--plain-http", registry.host]
+        said = shell.run("images", "lock", *given, code=1)
+        assert said.count("SIG403") == 2
+        assert not (root / "images.lock").exists()
+        for each in (image, other):
+            registry.refer(each, signature(shell.office, each))
+        said = shell.run("images", "lock", *given)
+        assert image in said
+        assert other in said, "what a gate judges is locked, too"
+    shell.run("render", "own", "--out", "tree")
+    assert f"{tag}@{image.partition('@')[2]}" in "".join(
+        path.read_text() for path in (shell.folder / "tree").rglob("*.yaml")
+    )
+    shell.run("images", "check", "tree", "--lock", "own/images.lock")
+    (root / "clusters/more.yaml").write_text(job("third", pool="gpu", image="registry.example.com/x@sha256:1"))
+    assert "SPC136" in shell.run("images", "lock", *given, code=1)
+
+
+def test_verbs_of_images_say_what_is_missing(shell: Shell) -> None:
+    assert "blueprint images lock" in shell.run("images", "check", "platform/rendered", code=2)
+    (shell.folder / "images.lock").write_text("{}")
+    assert "this is no lock of images" in shell.run("images", "check", "platform/rendered", code=2)
+    (shell.folder / "images.lock").write_text('{"version": 1, "images": {}}')
+    assert "no image gate" in shell.run("images", "check", "platform/rendered", code=2)
+    assert "no platform" in shell.run("images", "lock", *shell.who, code=2)
+    given = ["--lock", "platform/images.lock", *shell.who]
+    assert "name no image" in shell.run("images", "lock", *given, code=2)
 
 
 def test_images_are_locked_and_checked(shell: Shell, repository: Path) -> None:

@@ -340,17 +340,21 @@ def test_without_policies_there_is_no_application_for_them(tmp_path: Path) -> No
     assert "policies" not in {application.name for application in world.cluster.applications}
 
 
+SIGNATURE = {"name": "signature", "intoto": {"type": "https://sigstore.dev/cosign/sign/v1"}}
+
+
 def test_kyverno_verifies_every_list_of_images(tmp_path: Path) -> None:
     world = World(tmp_path, cluster(f"[{PLAIN}]"), team(QUOTA), gate("Kyverno"))
     spec = world.get("ImageValidatingPolicy", "gate")["spec"]
     assert [rule["expression"] for rule in spec["validations"]] == [
-        f"images.{images}.all(image, verifyImageSignatures(image, [attestors.signers]) > 0)"
+        f"images.{images}.all(image, verifyImageSignatures(image, [attestors.signers]) > 0 && "
+        "verifyAttestationSignatures(image, attestations.signature, [attestors.signers]) > 0)"
         for images in ("containers", "initContainers", "ephemeralContainers", "volumes")
     ]
     [attestor] = spec["attestors"]
     assert attestor["cosign"] == {"keyless": {"identities": [{"issuer": "i", "subject": s} for s in "st"]}}
     assert spec["validationConfigurations"] == {"mutateDigest": False, "required": True, "verifyDigest": True}
-    assert "attestations" not in spec
+    assert spec["attestations"] == [SIGNATURE]
     assert not world.all("Provider")
 
 
@@ -358,10 +362,12 @@ def test_kyverno_reads_the_age_from_provenance(tmp_path: Path) -> None:
     trust = "trust: {mirror: https://tuf.example.com, root: e30=}"
     world = World(tmp_path, cluster(f"[{PLAIN}]"), team(QUOTA), gate("Kyverno", "maxAge: 1h30m", trust))
     spec = world.get("ImageValidatingPolicy", "gate")["spec"]
-    assert spec["attestations"] == [{"name": "provenance", "intoto": {"type": "https://slsa.dev/provenance/v1"}}]
+    provenance = {"name": "provenance", "intoto": {"type": "https://slsa.dev/provenance/v1"}}
+    assert spec["attestations"] == [SIGNATURE, provenance]
     dated = [rule["expression"] for rule in spec["validations"] if "time.now()" in rule["expression"]]
     assert len(dated) == 4
-    assert all(text.endswith("> time.now() - duration('5400s'))") for text in dated)
+    assert all("> time.now() - duration('5400s') && " in text for text in dated)
+    assert all(text.endswith("< time.now() + duration('300s'))") for text in dated)
     tuf = spec["attestors"][0]["cosign"]["tuf"]
     assert tuf == {"mirror": "https://tuf.example.com", "root": {"data": "e30="}}
 
