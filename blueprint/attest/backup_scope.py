@@ -44,8 +44,21 @@ def narrowed(backup: Manifest, tree: World, world: World) -> None:
     for key in _SELECTING:
         if bare(spec.get(key)) and bare(spec.get(key)) not in [bare(each.get(key)) for each in reviewed]:
             world.refuse("CRE210", f"backup {name} holds what its {key} takes, and that was not rendered")
+    _volumes_rules(backup, mapping(spec.get("resourcePolicy")), tree, world)
     if spec.get("includeClusterResources") is False:
         world.refuse("CRE210", f"backup {name} leaves out everything that is in no namespace")
+
+
+def _volumes_rules(backup: Manifest, named: Body, tree: World, world: World) -> None:
+    """Hold the ConfigMap with the rules to the rendered one: by them Velero skips volumes, kinds and namespaces."""
+    name, space = str(named.get("name") or ""), backup.ref.namespace
+    kept = tree.named("", "ConfigMap", name, space) if name else None
+    if kept is None:
+        return  # one that no Schedule of the tree names is refused above
+    found = world.named("", "ConfigMap", name, space)
+    if found is None or bare(found.body.get("data")) != bare(kept.body.get("data")):
+        said = "is not among the objects" if found is None else "is not what was rendered"
+        world.refuse("CRE210", f"the ConfigMap {space}/{name}, by which {backup.ref.name} leaves out, {said}")
 
 
 def holds_namespace(spec: Body, namespace: str) -> bool:

@@ -57,6 +57,9 @@ class Listed:
 _CONFIG: Final = Listed("", "ConfigMap", "/api/v1/namespaces/kyverno/configmaps")
 """What Kyverno passes over; of other namespaces nothing is asked."""
 
+_RULES: Final = Listed("", "ConfigMap", "/api/v1/namespaces/velero/configmaps")
+"""What Velero skips, where a Schedule of the tree names such rules."""
+
 
 def needed(tree: World, *, offline: bool = False) -> list[Listed]:
     """The kinds that tell about the policies of a tree and about backups; of backups alone with an `offline` run."""
@@ -65,12 +68,17 @@ def needed(tree: World, *, offline: bool = False) -> list[Listed]:
     for policy in () if offline else policies_of(tree):
         found.add((policy.api_version, policy.kind))
         groups.add(policy.ref.group)
-    more = [_CONFIG] if KYVERNO in groups else []
+    more = [_RULES] if any(_has_rules(each) for each in tree.all("velero.io", "Schedule")) else []
+    more += [_CONFIG] if KYVERNO in groups else []
     if KYVERNO in groups:
         found |= {*_OF_KYVERNO, *_ENGINE}
     if CONSTRAINTS in groups:
         found |= {*_OF_GATEKEEPER, *_ENGINE}
     return sorted([*more, *(_listed(version, kind) for version, kind in found)])
+
+
+def _has_rules(schedule: Manifest) -> bool:
+    return bool(mapping(mapping(schedule.body.get("spec")).get("template")).get("resourcePolicy"))
 
 
 def _listed(version: str, kind: str) -> Listed:

@@ -80,6 +80,14 @@ SCHEDULE = {
 }
 
 
+RULES = {
+    "apiVersion": "v1",
+    "kind": "ConfigMap",
+    "metadata": {"name": "v", "namespace": "velero"},
+    "data": {"policies.yaml": "version: v1\nvolumePolicies: []\n"},
+}
+
+
 def as_seen(policy: dict[str, Any], **changed: Any) -> dict[str, Any]:
     """The policy as an API server gives it: with times; defaults are in tests/conformance/test_credential_run.py."""
     body = copy.deepcopy(policy)
@@ -100,7 +108,7 @@ class Deployment:
     """Everything that a credential stands on; `objects` by a short name, so that a test can find what it breaks."""
 
     def __init__(self, store: Path) -> None:
-        self.tree = [VALIDATING, GATE, CONSTRAINT, NATIVE, SCHEDULE]
+        self.tree = [VALIDATING, GATE, CONSTRAINT, NATIVE, SCHEDULE, RULES]
         self.store: Path | None = store
         self.audit: Path | None = None
         self.objects: dict[str, dict[str, Any]] = {
@@ -116,6 +124,7 @@ class Deployment:
                 "metadata": {"name": "kyverno", "namespace": "kyverno"},
                 "data": {"resourceFilters": FILTERS, "excludeGroups": "system:nodes"},
             },
+            "rules": copy.deepcopy(RULES),
             "kyverno": _webhooks(
                 "kyverno-resource-validating-webhook-cfg",
                 "vpol.validate.kyverno.svc-fail",
@@ -233,7 +242,8 @@ class Deployment:
         lists: dict[tuple[str, str], list[Any]] = {}
         for each in needed(World.of(_manifests(self.tree))):
             lists[f"{each.path.removeprefix('/apis/').removeprefix('/api/').rpartition('/')[0]}", each.kind] = []
-        lists["v1", "ConfigMap"] = lists.pop(("v1/namespaces/kyverno", "ConfigMap"), [])
+        for space in ("kyverno", "velero"):
+            lists.pop((f"v1/namespaces/{space}", "ConfigMap"), None)
         for name, body in self.objects.items():
             place = lists.setdefault((body["apiVersion"], body["kind"]), [])
             place += [body] * (2 if name in self.twice else 1)

@@ -343,6 +343,22 @@ ROWS: dict[str, tuple[Change, str, Change]] = {
         "CRE210",
         put("backup", "spec/resourcePolicy", {"kind": "configmap", "name": "v"}),
     ),
+    "rules for volumes that somebody changed": (
+        also(
+            put("backup", "spec/resourcePolicy", {"kind": "configmap", "name": "v"}),
+            put("rules", "data/policies.yaml", "version: v1\nvolumePolicies: [{action: {type: skip}}]\n"),
+        ),
+        "CRE210",
+        also(
+            put("backup", "spec/resourcePolicy", {"kind": "configmap", "name": "v"}),
+            put("rules", "metadata/labels", {"app.kubernetes.io/managed-by": "blueprint"}),
+        ),
+    ),
+    "rules for volumes that are not in the dump": (
+        also(put("backup", "spec/resourcePolicy", {"kind": "configmap", "name": "v"}), without("rules")),
+        "CRE210",
+        without("rules"),
+    ),
     "a backup without volumes' own objects": (
         put("backup", "spec/includeClusterResources", False),
         "CRE210",
