@@ -53,8 +53,8 @@ _CONTENT = re.compile(rb"^[ \t]*[^\s#]", re.MULTILINE)
 class Rendering:
     """What a rendering came to.
 
-    `current`: the tree was made from these very inputs and is untouched; nothing was rendered, and the report is that of
-    before. `plan` is None then, and when findings kept it from being compared with the tree. `skipped_rules` are CEL
+    `current`: the tree was made from these very inputs and is untouched. Nothing was rendered, and the report is that
+    of before. `plan` is None then, and when findings kept it from being compared with the tree. `skipped_rules` are CEL
     rules of CRDs that no engine here evaluates.
     """
 

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import atexit
 import os
+import shutil
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -15,6 +18,11 @@ if os.environ.get("BLUEPRINT_CONFORMANCE") == "required":
 
 # Hundreds of tests start the command line: its modules are compiled once, not by each of them.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+
+# What renderings told is kept in a place of our own: nothing of a test comes from, or goes to, the user's cache.
+if "BLUEPRINT_CACHE" not in os.environ:
+    os.environ["BLUEPRINT_CACHE"] = tempfile.mkdtemp(prefix="blueprint-cache-")
+    atexit.register(shutil.rmtree, os.environ["BLUEPRINT_CACHE"], ignore_errors=True)
 
 REPOSITORY = Path(__file__).parents[1]
 

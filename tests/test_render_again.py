@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+import shutil
 from pathlib import Path
 
 import pytest
@@ -48,15 +49,28 @@ def test_one_cluster_of_an_unchanged_tree_is_not_rendered_again(tmp_path: Path) 
     assert not render_platform(platform, tree).current
 
 
-def test_a_second_run_does_not_take_its_own_silence_for_approval(tmp_path: Path) -> None:
+def test_a_run_that_writes_nothing_tells_the_findings_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("BLUEPRINT_CACHE", str(tmp_path / "cache"))
     copy_example("minimal", tmp_path / "platform")
     pool = tmp_path / "platform/clusters/lab.yaml"
     pool.write_text(pool.read_text().replace("NVIDIA-", "NVIDIAA-"))
-    first = blueprint("render", "platform", cwd=tmp_path)
-    assert "1 finding (1 warning)" in first.stdout
-    again = blueprint("render", "platform", cwd=tmp_path)
-    assert "no findings" not in again.stdout
-    assert "not judged again" in again.stdout or "1 finding (1 warning)" in again.stdout
+    first = render_platform(tmp_path / "platform", tmp_path / "tree")
+    assert [finding.code for finding in first.report.findings] == ["NOD103"]
+    (tmp_path / "tree/blueprint.lock").touch()
+    for check_only in (False, True):
+        again = render_platform(tmp_path / "platform", tmp_path / "tree", check_only=check_only)
+        assert again.current and again.report == first.report
+
+    shown = blueprint("render", "platform", "--out", "tree", "--check", cwd=tmp_path)
+    assert shown.returncode == 0 and "1 finding (1 warning)" in shown.stdout and "NOD103" in shown.stdout
+    shutil.rmtree(tmp_path / "cache")  # a fresh clone on another machine: judged again, and not silent
+    fresh = blueprint("render", "platform", "--out", "tree", "--check", cwd=tmp_path)
+    assert fresh.returncode == 0 and "1 finding (1 warning)" in fresh.stdout
+    monkeypatch.setenv("BLUEPRINT_CACHE", "")  # nothing is kept
+    assert not render_platform(tmp_path / "platform", tmp_path / "tree").current
+    pool.write_text(pool.read_text().replace("NVIDIAA-", "NVIDIA-"))
+    monkeypatch.setenv("BLUEPRINT_CACHE", str(tmp_path / "cache"))
+    assert not render_platform(tmp_path / "platform", tmp_path / "tree").report.findings
 
 
 def test_a_tree_that_was_touched_is_rendered_again_for_one_cluster(tmp_path: Path) -> None:

@@ -68,7 +68,6 @@ def write_text(
     seconds: float,
     *,
     applications: tuple[Application, ...] = (),
-    judged: bool = True,
 ) -> None:
     """Write findings and what was rendered for a person, as wide as the terminal."""
     from blueprint.report import table, text
@@ -77,7 +76,7 @@ def write_text(
     found = text.text(report, width=width, colour=text.wants_colour(sys.stdout, os.environ))
     listed = table.rendered(applications)
     print(
-        "\n".join(part for part in (found, listed, text.closing(report, totals, seconds, judged=judged)) if part),
+        "\n".join(part for part in (found, listed, text.closing(report, totals, seconds)) if part),
         end="",
     )
 

@@ -58,7 +58,7 @@ def render(
         write_as(output, result.report, result.totals)
     else:
         spent = time.monotonic() - started
-        write_text(result.report, result.totals, spent, applications=result.applications, judged=not result.current)
+        write_text(result.report, result.totals, spent, applications=result.applications)
         again = [
             _named(path),
             *(["--out", str(out)] if out else []),

@@ -54,19 +54,15 @@ def grouped(report: Report, each: int) -> tuple[list[list[Finding]], Counter[str
     return groups, hidden
 
 
-def closing(report: Report, totals: Totals, seconds: float | None = None, *, judged: bool = True) -> str:
-    """The last line: what was looked at, how many findings of which severity, and how long it took.
-
-    Of what was not `judged`, since nothing changed, it is not said that there are no findings.
-    """
+def closing(report: Report, totals: Totals, seconds: float | None = None) -> str:
+    """The last line: what was looked at, how many findings of which severity, and how long it took."""
     parts = []
     if totals.objects or totals.clusters:
         where = f" in {counted(totals.clusters, 'cluster')}" if totals.clusters else ""
         parts.append(counted(totals.objects, "object") + where)
     severities = Counter(f.severity for f in report.findings)
     detail = ", ".join(counted(severities[s], s.value) for s in Severity if severities[s])
-    none = "no findings" if judged else "unchanged, so not judged again"
-    parts.append(f"{counted(len(report.findings), 'finding')} ({detail})" if detail else none)
+    parts.append(f"{counted(len(report.findings), 'finding')} ({detail})" if detail else "no findings")
     if totals.silenced:
         parts.append(f"{totals.silenced:,} silenced")
     if seconds is not None:
