@@ -67,6 +67,10 @@ FORMS = {
         "`--trusted-root` of the pipeline that may sign, `$WITH` for `--trust-config` and `--identity-token`, by which "
         f"it signs. {_SESSION}",
     ),
+    "evidence": (
+        "console",
+        f"Beside `good/` and `red/`, the folders that two runs of `blueprint conform --out` left. {_SESSION}",
+    ),
     "shell": ("console", _SESSION),
 }
 """What examples may be: how Markdown marks them, and what a reader should know of them."""

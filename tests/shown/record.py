@@ -18,7 +18,7 @@ from tests.shown.sessions import play
 from tests.shown.stages import Stages
 
 DATA = Path(catalog.__file__).parent / "data" / "rules"
-STAGES = ("platform", "tree", "signed", "shell")
+STAGES = ("platform", "tree", "signed", "evidence", "shell")
 _ROW = re.compile(r"^- code: (\w+)\n(?:(?!- code).*\n)*", re.MULTILINE)
 _PART = re.compile(r"^  (bad|good|near): \|\n((?:    .*\n|\n)+)", re.MULTILINE)
 

@@ -22,6 +22,8 @@ from blueprint.attest.policy_evidence import policies_of
 from blueprint.attest.registry import Registry
 from blueprint.attest.statement import CREDENTIAL, Rendered, provenance_statement, render_statement, statement
 from blueprint.attest.verify import credential_bundle
+from blueprint.conform.run import Outcome
+from blueprint.conform.stage import Case, Record
 from blueprint.new import copy_example
 from blueprint.pipeline import render_platform
 from blueprint.runtime.gate import Gate
@@ -66,6 +68,13 @@ class Stages:
         match form:
             case "shell":
                 place.mkdir()
+            case "evidence":
+                place.mkdir()
+                for name, cases in _RUNS.items():
+                    run = Outcome("lab", f"sha256:{'a' * 64}", Record(list(cases), {"order/pod.yaml": "kind: Pod\n"}))
+                    run.components["etcd"] = {"version": "v3.7.3", "sha256": f"sha256:{'b' * 64}"}
+                    run.logs["etcd.log"] = b"started\n"
+                    run.write(place / name)
             case "platform":
                 shutil.copytree(PLATFORM, place)
             case "tree":
@@ -78,7 +87,9 @@ class Stages:
 
     @cached_property
     def _rendered(self) -> Path:
-        return self._render("plain", None)
+        place = self._render("plain", None)
+        _commit(place)
+        return place
 
     @cached_property
     def _signed(self) -> Path:
@@ -230,6 +241,12 @@ def _commit(place: Path) -> None:
     for arguments in (["init", "-q"], ["add", "."], ["commit", "-q", "-m", "Render and sign"]):
         subprocess.run(["git", *who, *arguments], cwd=place, check=True, capture_output=True)
 
+
+_GREEN = Case("order", "waves sync in their order", said="41 objects", seconds=1.5)
+_RED = Case("admission", "a Pod in default", negative=True, passed=False, said="it is accepted", seconds=0.5)
+_REFUSED = Case("admission", "a Pod in default", negative=True, said="it is refused", seconds=0.5)
+_RUNS = {"good": (_GREEN, _REFUSED), "red": (_GREEN, _RED)}
+"""What two runs saw: their evidence is written as every run writes it."""
 
 _OTHERS = ("validating", "gate", "native", "constraint", "report")
 """Objects of policies that the smallest platform does not have; Kubernetes' own policies leave no report."""

@@ -89,7 +89,7 @@ def test_pages_are_whole(code: str) -> None:
     assert len({rule.bad, rule.good, rule.near}) == 3
 
 
-WHOLE = ("SPC", "SIG", "TPL", "TRE")
+WHOLE = ("SPC", "SIG", "TPL", "TRE", "SIM", "CNF", "REV", "VER", "NOD", "STO", "SIZ")
 """Families of which every rule has a page with examples."""
 
 
