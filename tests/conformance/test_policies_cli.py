@@ -130,9 +130,13 @@ SIGNER |= {"issuer": "https://token.actions.example.com"}
 NOW = datetime.now(UTC)
 
 
-def answer(days: float = 1, *, images: tuple[str, ...] = (SIGNED,), **changes: str) -> Body:
+def ago(days: float) -> str:
+    return (NOW - timedelta(days=days)).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def answer(days: float = 1, *, images: tuple[str, ...] = (SIGNED,), **changes: str | None) -> Body:
     """What Gatekeeper makes of a provider's answer (frameworks/constraint pkg/externaldata/response.go)."""
-    signature = {**SIGNER, "signedAt": (NOW - timedelta(days=days)).strftime("%Y-%m-%dT%H:%M:%SZ"), **changes}
+    signature = {**SIGNER, "signedAt": ago(1), "builtAt": ago(days), **changes}
     return {"responses": [[image, signature] for image in images], "errors": [], "system_error": "", "status_code": 200}
 
 
@@ -140,7 +144,11 @@ def answer(days: float = 1, *, images: tuple[str, ...] = (SIGNED,), **changes: s
     ("name", "refused", "said", "body"),
     [
         ("signed", False, answer(), pod()),
-        ("signed long ago", True, answer(181), pod()),
+        ("built long ago", True, answer(181), pod()),
+        ("built tomorrow", True, answer(-1), pod()),
+        ("built when nobody says", True, answer(builtAt=None), pod()),
+        ("built at no time", True, answer(builtAt="soon"), pod()),
+        ("signed long ago, and built lately", False, answer(signedAt=ago(181)), pod()),
         ("signed by another", True, answer(identity="https://git.example.com/other"), pod()),
         ("signed with another issuer", True, answer(issuer="https://token.example.org"), pod()),
         ("not answered for", True, answer(images=()), pod()),
