@@ -192,8 +192,13 @@ def rule_page(rule: Rule) -> str:
         "`blueprint.yaml`: see [checking](../check.md#silencing)."
     )
     if rule.sources:
-        parts.append("## Sources\n\n" + "\n".join(f"- {_safe(source)}" for source in rule.sources))
+        parts.append("## Sources\n\n" + "\n".join(f"- {_linked(source)}" for source in rule.sources))
     return "\n\n".join(parts) + "\n"
+
+
+def _linked(source: str) -> str:
+    """A source, as a link where it is a page of ours."""
+    return re.sub(r"^docs/(\S+)", r"[docs/\1](../\1)", _safe(source))
 
 
 _CONFIDENCE = {

@@ -68,11 +68,7 @@ def cluster(text: str, folder: Path) -> list[str]:
             case "rendered":
                 _over(deployment.tree, part)
             case "objects":
-                held = list(deployment.objects.values())
-                _over(held, part)
-                deployment.objects = {str(at): body for at, body in enumerate(held)}
-                deployment.objects |= {"backup": next(body for body in held if body["kind"] == "Backup")}
-                del deployment.objects[str(held.index(deployment.objects["backup"]))]
+                _there(deployment.objects, part)
             case "audit.log":
                 deployment.audit = folder / "audit.log"
                 deployment.audit.write_text(part)
@@ -102,12 +98,15 @@ def _today(text: str) -> str:
 
 def _over(held: list[dict[str, Any]], text: str) -> None:
     """Put objects in the place of those of their kind, namespace and name, or beside them."""
-    for body in map(_texts, yaml.safe_load_all(text)):
-        at = next((at for at, old in enumerate(held) if _key(old) == _key(body)), None)
-        if at is None:
-            held.append(body)
-        else:
-            held[at] = body
+    there = {str(at): body for at, body in enumerate(held)}
+    _there(there, text)
+    held[:] = there.values()
+
+
+def _there(held: dict[str, dict[str, Any]], text: str) -> None:
+    for number, body in enumerate(map(_texts, yaml.safe_load_all(text))):
+        name = next((name for name, old in held.items() if _key(old) == _key(body)), f"shown {number}")
+        held[name] = body
 
 
 def _texts(value: Any) -> Any:

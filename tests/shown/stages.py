@@ -6,29 +6,32 @@ import json
 import re
 import shutil
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import timedelta
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 import yaml
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, PublicFormat
 
 from blueprint.attest import sign as signing
+from blueprint.attest.credential import Cluster, credential_statement
 from blueprint.attest.evidence import World
+from blueprint.attest.filelist import of_folder
 from blueprint.attest.images import verify_image
 from blueprint.attest.policy_evidence import policies_of
 from blueprint.attest.registry import Registry
 from blueprint.attest.statement import CREDENTIAL, Rendered, provenance_statement, render_statement, statement
-from blueprint.attest.verify import credential_bundle
+from blueprint.attest.verify import credential_bundle, verify
 from blueprint.conform.run import Outcome
 from blueprint.conform.stage import Case, Record
 from blueprint.new import copy_example
 from blueprint.pipeline import render_platform
 from blueprint.runtime.gate import Gate
 from blueprint.runtime.gateconfig import GateConfig
-from tests.attest.deployment import Deployment, as_seen
+from tests.attest.deployment import NOW, Deployment, ago, as_seen
 from tests.attest.forgers import Forgers
 from tests.attest.oci import FakeRegistry, signature
 from tests.attest.sigstore.merkle import Tree
@@ -98,6 +101,7 @@ class Stages:
         tree = place / "rendered"
         signing.write(tree, signing.sign(rendered(tree, SEQUENCE), self.office.signer()))
         self._forge(tree, place.parent / "found")
+        self._credentials(place, place.parent / "found")
         _commit(place)
         key = new_key()
         private = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
@@ -225,15 +229,32 @@ class Stages:
             (place / "serving" / f"{name}.yaml").write_text(yaml.safe_dump(body, sort_keys=False, width=200))
 
     def _evidence(self, folder: Path) -> None:
-        """What a sound cluster says of itself, one object a file, and the store of its backups."""
-        deployment = Deployment(folder / "store")
+        """What a sound cluster says of itself, a list of each kind, and the store of its backups."""
+        deployment = self._deployment(folder / "platform", folder / "store")
         deployment.write_store()
-        here = {name: body for name, body in deployment.objects.items() if name not in _OTHERS}
-        for policy in policies_of(World.read([folder / "platform/rendered/lab"])):
-            here[f"{policy.body['kind']}-{policy.body['metadata']['name']}".lower()] = as_seen(dict(policy.body))
-        (folder / "cluster").mkdir()
-        for name, body in here.items():
-            (folder / "cluster" / f"{name.replace(' ', '-')}.json").write_text(json.dumps(body, indent=1) + "\n")
+        deployment.dump(folder / "cluster")
+
+    def _deployment(self, place: Path, store: Path) -> Deployment:
+        """A sound cluster with the policies of a rendered platform."""
+        deployment = Deployment(store)
+        policies = policies_of(World.read([place / "rendered/lab"]))
+        deployment.objects = {name: body for name, body in deployment.objects.items() if name not in _OTHERS}
+        deployment.objects |= {policy.ref.name + policy.kind: as_seen(dict(policy.body)) for policy in policies}
+        deployment.tree = [dict(policy.body) for policy in policies]
+        return deployment
+
+    def _credentials(self, place: Path, found: Path) -> None:
+        """Credentials of this tree that its pipeline signed and that say what none may say."""
+        verdict = verify(of_folder(place / "rendered"), self.office.prover())
+        assert verdict.proof is not None
+        assert verdict.rendered is not None
+        world, policies, backup = self._deployment(place, self.folder / "store").judge()
+        here, span = Cluster("lab", world.cluster_uid()), timedelta(days=7)
+        made = credential_statement(verdict.proof, verdict.rendered.digest, here, policies, backup, NOW, span)
+        for name, change in _CHANGES.items():
+            document = json.loads(made)
+            change(document["predicate"])
+            (found / f"{name}.json").write_bytes(self.office.sign(json.dumps(document).encode()))
 
 
 def _commit(place: Path) -> None:
@@ -248,5 +269,10 @@ _REFUSED = Case("admission", "a Pod in default", negative=True, said="it is refu
 _RUNS = {"good": (_GREEN, _REFUSED), "red": (_GREEN, _RED)}
 """What two runs saw: their evidence is written as every run writes it."""
 
+_CHANGES: dict[str, Callable[[dict[str, Any]], object]] = {
+    "credential-that-denies": lambda said: said.update(decision="deny"),
+    "credential-that-ended": lambda said: said.update(notAfter=ago(minutes=30)),
+    "credential-from-later-evidence": lambda said: said["policyEvidence"].update(newest=ago(hours=-1)),
+}
 _OTHERS = ("validating", "gate", "native", "constraint", "report")
 """Objects of policies that the smallest platform does not have; Kubernetes' own policies leave no report."""
