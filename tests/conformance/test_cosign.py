@@ -11,7 +11,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -29,6 +29,7 @@ from typer.testing import CliRunner
 from blueprint.attest import cosign as second
 from blueprint.attest import sign as signing
 from blueprint.attest.bundle import MEDIA_TYPE, ByKey
+from blueprint.attest.evidence import written
 from blueprint.attest.filelist import as_dicts, canonical, of_folder
 from blueprint.attest.imagelock import read_lock
 from blueprint.attest.images import verify_image
@@ -40,7 +41,7 @@ from blueprint.attest.verify import verify
 from blueprint.cli import app
 from tests.attest.conftest import foreign, office, signed_tree, tree  # noqa: F401 - fixtures
 from tests.attest.forgery import Scene
-from tests.attest.oci import INDEX, MANIFEST, signature
+from tests.attest.oci import INDEX, MANIFEST, provenance, signature
 from tests.attest.test_tampering import ROWS, forgers  # noqa: F401 - a fixture
 from tests.attest.world import MALLORY, RENDERER, Office, listing, rendered, write_tree
 from tests.conformance.conftest import program
@@ -226,8 +227,17 @@ class Registry:
         done = subprocess.run([*crane, "digest", "--insecure", tag], check=True, capture_output=True, text=True)
         return f"{self.host}/serving/{name}@{done.stdout.strip()}"
 
-    def attach(self, image: str, bundle: bytes) -> None:
-        """A bundle as an artifact that refers to an image, as OCI 1.1 says and cosign 3 does."""
+    def attach(self, image: str, *bundles: bytes) -> None:
+        """Bundles as artifacts that refer to an image, as OCI 1.1 says and cosign 3 does."""
+        repository, _, digest = image.removeprefix(f"{self.host}/").partition("@")
+        index = {"schemaVersion": 2, "mediaType": INDEX, "manifests": [self._artifact(image, each) for each in bundles]}
+        try:
+            self._ask("GET", f"{repository}/referrers/{digest}")
+        except HTTPError:
+            # A registry without that API: clients keep an index under a tag (distribution-spec, "Referrers Tag").
+            self._ask("PUT", f"{repository}/manifests/{digest.replace(':', '-')}", json.dumps(index).encode(), INDEX)
+
+    def _artifact(self, image: str, bundle: bytes) -> dict[str, Any]:
         repository, _, digest = image.removeprefix(f"{self.host}/").partition("@")
         rows = [self._blob(repository, data, kind) for data, kind in ((b"{}", EMPTY), (bundle, MEDIA_TYPE))]
         subject = {
@@ -246,12 +256,7 @@ class Registry:
         data = json.dumps(manifest).encode()
         row = {"mediaType": MANIFEST, "digest": digest_of(data), "size": len(data), "artifactType": MEDIA_TYPE}
         self._ask("PUT", f"{repository}/manifests/{row['digest']}", data, MANIFEST)
-        try:
-            self._ask("GET", f"{repository}/referrers/{digest}")
-        except HTTPError:
-            # A registry without that API: clients keep an index under a tag (distribution-spec, "Referrers Tag").
-            index = {"schemaVersion": 2, "mediaType": INDEX, "manifests": [row]}
-            self._ask("PUT", f"{repository}/manifests/{digest.replace(':', '-')}", json.dumps(index).encode(), INDEX)
+        return row
 
     def _blob(self, repository: str, data: bytes, kind: str) -> dict[str, Any]:
         self._ask("POST", f"{repository}/blobs/uploads/?digest={digest_of(data)}", data, "application/octet-stream")
@@ -303,7 +308,7 @@ def test_images_that_sigstore_python_signs_pass_cosign_and_our_gate(
     plain = ["--allow-insecure-registry", "--allow-http-registry"]
     client = OurRegistry(plain=[registry.host])
     good, other, twice = (registry.image(name) for name in ("ours", "other", "twice"))
-    registry.attach(good, signature(office, good))
+    registry.attach(good, signature(office, good), provenance(office, good))
     registry.attach(other, signature(office, good))
     digests = tuple(image.rpartition(":")[2] for image in (twice, good))
     registry.attach(twice, signature(office, twice, predicate="https://slsa.dev/provenance/v1", digests=digests))
@@ -312,10 +317,10 @@ def test_images_that_sigstore_python_signs_pass_cosign_and_our_gate(
     assert cosign.run("verify", *cosign.trust, *cosign.signer, *plain, other).returncode != 0
     # Here we are stricter: cosign 3.1.3 takes any statement that names the image for its signature.
     assert cosign.run("verify", *cosign.trust, *cosign.signer, *plain, twice).returncode == 0
-    for image in (other, twice):
+    for image, code in ((other, "SIG108"), (twice, "SIG403")):
         with pytest.raises(Refused) as caught:
             verify_image(image, client, office.prover())
-        assert caught.value.code == "SIG108"
+        assert caught.value.code == code
     somebody = ["--certificate-identity", MALLORY, "--certificate-oidc-issuer", office.store.issuer]
     assert cosign.run("verify", *cosign.trust, *somebody, *plain, good).returncode != 0
 
@@ -350,8 +355,14 @@ def test_images_that_cosign_signs_pass_our_gate(cosign: Cosign, office: Office, 
     cosign.done("sign", *cosign.services, *plain, good)
     cosign.done("verify", *cosign.trust, *cosign.signer, *plain, good)
     client = OurRegistry(plain=[registry.host])
-    found = verify_image(good, client, office.prover(), max_age=timedelta(hours=1))
-    assert (found.identity, found.issuer) == (RENDERER, office.store.issuer)
+    found = verify_image(good, client, office.prover())
+    assert (found.identity, found.issuer, found.built_at) == (RENDERER, office.store.issuer, None)
+    finished = written(datetime.now(UTC) - timedelta(minutes=30))
+    says = {"buildDefinition": {}, "runDetails": {"builder": {"id": RENDERER}, "metadata": {"finishedOn": finished}}}
+    (cosign.folder / "predicate.json").write_text(json.dumps(says))
+    given = ["--predicate", "predicate.json", "--type", "slsaprovenance1"]
+    cosign.done("attest", *cosign.services, *plain, *given, good)
+    assert verify_image(good, client, office.prover(), max_age=timedelta(hours=1)).built_at is not None
     for image, prover, code in (
         (unsigned, office.prover(), "SIG403"),
         (good, office.prover("somebody@example.com"), "SIG104"),
