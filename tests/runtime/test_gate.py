@@ -20,6 +20,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import HealthCheck, given
+from hypothesis import settings as bounded
+from hypothesis import strategies as st
 
 from blueprint.attest.images import Signature
 from blueprint.attest.refusal import Refused
@@ -166,6 +169,27 @@ def test_what_is_not_understood_is_a_system_error(keys: Keys, body: bytes) -> No
     response = Gate(settings(keys), signed).respond(body)["response"]
     assert response["systemError"]
     assert response["items"] == []
+
+
+_JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=6) | st.just(IMAGE),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=4), inner, max_size=3),
+    max_leaves=6,
+)
+
+
+@bounded(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    asked=_JSON, keys_=_JSON | st.lists(st.text(max_size=30) | st.just(IMAGE), max_size=4), raw=st.binary(max_size=40)
+)
+def test_whatever_is_asked_has_an_answer(keys: Keys, asked: Any, keys_: Any, raw: bytes) -> None:
+    """Never an exception, and a value for an image that is signed alone."""
+    gate = Gate(settings(keys), signed)
+    bodies = [{"kind": "ProviderRequest", "request": body} for body in (asked, {"keys": keys_})]
+    for data in (raw, *(json.dumps(body).encode() for body in bodies)):
+        response = gate.respond(data)["response"]
+        assert not (response["systemError"] and response["items"])
+        assert {item["key"] for item in response["items"] if "value" in item} <= {IMAGE}
 
 
 def test_answers_are_kept_for_a_while(keys: Keys) -> None:
