@@ -1,7 +1,8 @@
 // Command rollouts-verdicts asks the code of Argo Rollouts' controller about objects, as it would see them together.
 //
 // It reads a JSON list of objects a line and answers each with a line: "" where the controller takes them, else what it
-// says. Prometheus is played: a query that is one call of scalar() gets a number, any other a vector of one element.
+// says. Prometheus is played: a query that is one call of scalar() gets a number, any other a vector of one element. So
+// is the API server where a whole controller is asked, by the clients that client-go has for tests.
 package main
 
 import (
@@ -21,6 +22,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/argoproj/argo-rollouts/metricproviders/prometheus"
 	"github.com/argoproj/argo-rollouts/pkg/apis/rollouts/v1alpha1"
@@ -105,6 +107,7 @@ type objects struct {
 	rollouts  []*v1alpha1.Rollout
 	templates map[string]*v1alpha1.AnalysisTemplate
 	ingresses map[string]*networkingv1.Ingress
+	mesh      []*unstructured.Unstructured
 }
 
 func read(line []byte) (objects, error) {
@@ -132,6 +135,10 @@ func read(line []byte) (objects, error) {
 			object := &networkingv1.Ingress{}
 			err = json.Unmarshal(each, object)
 			found.ingresses[object.Name] = object
+		case "VirtualService", "DestinationRule":
+			object := &unstructured.Unstructured{}
+			err = json.Unmarshal(each, object)
+			found.mesh = append(found.mesh, object)
 		}
 		if err != nil {
 			return found, err
@@ -190,9 +197,15 @@ func (o objects) verdict() error {
 				}
 			}
 		}
+		if err := o.meshed(rollout); err != nil {
+			return err
+		}
 	}
 	for _, template := range o.templates {
 		if err := judged(template.Spec.Metrics, template.Spec.Args); err != nil {
+			return err
+		}
+		if err := ended(template.Spec.Metrics, template.Spec.Args); err != nil {
 			return err
 		}
 	}
