@@ -145,7 +145,7 @@ def read(text: str) -> Query:
     try:
         return Query(text, _node(promql_parser.parse(plain)), template=template)
     except (ValueError, OverflowError) as problem:
-        unsure = template or _NEWER.search(text) or not text.isascii()
+        unsure = (template and _in_grammar(text)) or _NEWER.search(_STRINGS.sub('""', plain)) or not text.isascii()
         return Query(text, None, "" if unsure else str(problem).split("\n")[0], template)
 
 
@@ -168,6 +168,12 @@ def _without_placeholders(text: str) -> str:
         parts += [_bare(text[at : quoted.start()]), _ELSEWHERE.sub(FILLED, quoted.group())]
         at = quoted.end()
     return "".join([*parts, _bare(text[at:])])
+
+
+def _in_grammar(text: str) -> bool:
+    """Whether a placeholder stands where it may be more than a text: one in quotes breaks no query."""
+    bare = _STRINGS.sub("", text)
+    return "$" in bare or "{{" in bare or "[[" in bare
 
 
 def _bare(text: str) -> str:

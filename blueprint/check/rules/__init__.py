@@ -20,6 +20,7 @@ from blueprint.check.rules import (
     argo_finalizers,
     argo_ops,
     argo_options,
+    argo_params,
     argo_sets,
     audit,
     backups,
@@ -88,6 +89,7 @@ Rule = Callable[[Graph], Iterable[Finding]]
 
 _FAMILIES = (
     argo_apps,
+    argo_params,
     argo_sets,
     argo_ops,
     argo_fields,

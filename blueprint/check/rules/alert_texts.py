@@ -7,13 +7,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from difflib import get_close_matches
 
+from blueprint.catalog.tables import table
 from blueprint.check.graph import Graph
 from blueprint.check.queries import queries
 from blueprint.check.rules.of_query import doubt, fault
 from blueprint.check.shapes import mapping, text
 from blueprint.finding import Finding
-from blueprint.promql import Aggregate, Binary, Node
+from blueprint.promql import Aggregate, Binary, Call, Node
 
 _ACTION = re.compile(r"\{\{(.*?)\}\}", re.DOTALL)
 _VARIABLE = re.compile(r"\$([A-Za-z_]\w*)")
@@ -52,6 +54,37 @@ def texts(graph: Graph) -> Iterator[Finding]:
                 yield doubt("PQL401", written, message, f"by (…, {label}), or another text")
 
 
+_TEXT = re.compile(r'"(?:\\.|[^"\\])*"|`[^`]*`|\'(?:\\.|[^\'\\])*\'|/\*.*?\*/', re.DOTALL)
+_CALLED = re.compile(r"(?<![\w$.])[A-Za-z_]\w*")
+
+
+def functions(graph: Graph) -> Iterator[Finding]:
+    """PQL402: a function that no template has."""
+    there = table("languages")["alerts"]
+    for written in queries(graph):
+        said = [
+            text(value)
+            for part in ("annotations", "labels")
+            for value in mapping(written.body.get(part)).values()
+            if written.role == "alert"
+        ]
+        called = [
+            name for each in said for action in _ACTION.findall(each) for name in _CALLED.findall(_TEXT.sub("", action))
+        ]
+        for name in dict.fromkeys(called):
+            if name not in there:
+                near = get_close_matches(name, there, 1)
+                message = f"no template has a function {name}: Prometheus refuses the rule"
+                yield fault("PQL402", written, message, f"did you mean {near[0]}?" if near else "leave it out")
+
+
+_KEEP = {
+    "histogram_quantile": 1, "abs": 0, "ceil": 0, "floor": 0, "round": 0, "clamp": 0, "clamp_min": 0, "clamp_max": 0,
+    "sort": 0, "sort_desc": 0,
+}  # fmt: skip
+"""Functions that keep the labels of an argument, and of which; a quantile takes `le` away."""
+
+
 def _labels(tree: Node) -> frozenset[str] | None:
     """The labels of a query's series where it names them all; None where it does not."""
     if isinstance(tree, Aggregate):
@@ -59,6 +92,9 @@ def _labels(tree: Node) -> frozenset[str] | None:
             return None
         extra = None if tree.without is not None else frozenset(tree.by or ())
         return extra if tree.op != "count_values" else None
+    if isinstance(tree, Call) and len(tree.args) > _KEEP.get(tree.function, len(tree.args)):
+        found = _labels(tree.args[_KEEP[tree.function]])
+        return found - {"le"} if found is not None and tree.function == "histogram_quantile" else found
     if isinstance(tree, Binary):
         left, right = _labels(tree.left), _labels(tree.right)
         if tree.op in _SETS or (tree.op in _COMPARISONS and not tree.grouped):
@@ -71,5 +107,5 @@ def _labels(tree: Node) -> frozenset[str] | None:
     return None
 
 
-RULES = (texts,)
+RULES = (texts, functions)
 TREE = ()

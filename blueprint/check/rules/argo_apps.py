@@ -50,6 +50,9 @@ def incomplete_sources(graph: Graph) -> Iterator[Finding]:
             elif body.get("chart") and not body.get("targetRevision"):
                 fix = "give the version of the chart"
                 yield say("ARG102", manifest, "a chart needs a targetRevision", source.at, fix)
+            elif body.get("chart") and body.get("path"):
+                message = f"Argo CD takes the chart {body['chart']} from {body['repoURL']}, and the path is not read"
+                yield warn("ARG102", manifest, message, f"{source.at}.path", "leave out the chart, or the path")
 
 
 def placeholders_left(graph: Graph) -> Iterator[Finding]:
@@ -120,12 +123,18 @@ def unknown_projects(graph: Graph) -> Iterator[Finding]:
     projects = {manifest.ref.name for manifest in graph.kind(PROJECT)}
     if not graph.closed(PROJECT):
         return
-    for application in applications(graph):
+    for application, at in _with_templates(graph):
         name = known(application.spec.get("project"))
         if name and name != "default" and name not in projects:
             close = get_close_matches(name, projects, 1)
             fix = f"did you mean {close[0]}?" if close else "add the project, or name another"
-            yield say("ARG106", application.manifest, f"there is no AppProject {name}", "spec.project", fix)
+            yield say("ARG106", application.manifest, f"there is no AppProject {name}", f"{at}.project", fix)
+
+
+def _with_templates(graph: Graph) -> Iterator[tuple[Application, str]]:
+    """Every Application, and what an ApplicationSet makes many of, each with the place of its spec."""
+    yield from ((application, "spec") for application in applications(graph))
+    yield from ((application, "spec.template.spec") for _, _, application in templates(graph))
 
 
 def project_denials(graph: Graph) -> Iterator[Finding]:
@@ -133,10 +142,11 @@ def project_denials(graph: Graph) -> Iterator[Finding]:
     projects = {manifest.ref.name: _Project(mapping(manifest.body.get("spec"))) for manifest in graph.kind(PROJECT)}
     if "globalProjects" in (config(graph) or ()):
         return  # what such projects allow is added to every other
-    for application in applications(graph):
+    for application, at in _with_templates(graph):
         project = projects.get(known(application.spec.get("project")))
         if project is not None:
-            yield from _repositories(application, project.spec)
+            yield from _repositories(application, project.spec, at)
+        if project is not None and at == "spec":
             yield from _destination(application, project)
             yield from _objects(graph, application, project)
 
@@ -145,13 +155,14 @@ def _name(application: Application) -> str:
     return text(application.spec.get("project"))
 
 
-def _repositories(application: Application, project: Body) -> Iterator[Finding]:
+def _repositories(application: Application, project: Body, at: str) -> Iterator[Finding]:
     allowed = [text(each) for each in items(project.get("sourceRepos"))]
     for source in application.sources:
         if source.repo and not any(placeholder(each) for each in allowed) and not repo_allowed(allowed, source.repo):
             message = f"project {_name(application)} does not allow the repository {source.repo}"
             fix = "add it to sourceRepos of the project"
-            yield say("ARG107", application.manifest, message, f"{source.at}.repoURL", fix)
+            path = f"{at}{source.at.removeprefix('spec')}.repoURL"
+            yield say("ARG107", application.manifest, message, path, fix)
 
 
 def repo_allowed(patterns: Sequence[str], repo: str) -> bool:

@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterator
 
 from blueprint.catalog.slips import meant
+from blueprint.catalog.tables import table
 from blueprint.check.graph import Graph
 from blueprint.check.rollouts import conditions, metrics, templates
 from blueprint.check.rules.say import say
@@ -20,6 +21,9 @@ _TEXT = re.compile(r'"(?:\\.|[^"\\])*"|\'(?:\\.|[^\'\\])*\'|`[^`]*`')
 _NAME = re.compile(r"(?<![\w.#])[A-Za-z_]\w*")
 _CLOSING = {")": "(", "]": "[", "}": "{"}
 _OPEN_END = re.compile(r"(?:&&|\|\||[<>=!+\-*/%(,]|\b(?:and|or|not|in))\s*$")
+_OPERATORS = {"=": "==", "&": "&&", "=>": ">=", "=<": "<=", "<>": "!=", "===": "=="}
+_SLIP = re.compile(r"===|<>|=>|=<|(?<![=!<>])=(?![=<>])|(?<!&)&(?!&)")
+_OTHERWISE = {"AND": "and", "OR": "or", "NOT": "not", "True": "true", "False": "false", "null": "nil", "None": "nil"}
 _ENVIRONMENT = frozenset({"result", "asInt", "asFloat", "isNaN", "isInf", "isNil", "default"})
 
 
@@ -48,9 +52,14 @@ def _problem(text: str) -> str:
         return f"a {opened[-1]} has no end"
     if _OPEN_END.search(plain):
         return "it breaks off"
+    own = "let " in plain or "{" in plain  # names of its own: variables, and fields inside a predicate
+    if not own and (slip := _SLIP.search(plain)):
+        return f"there is no operator {slip[0]}, but {_OPERATORS[slip[0]]}"
     for name in _NAME.findall(plain):
-        if right := meant(name, _ENVIRONMENT):
+        if right := meant(name, _ENVIRONMENT) or _OTHERWISE.get(name, ""):
             return f"there is no {name}, but {right}"
+        if not own and name not in _ENVIRONMENT and name not in table("languages")["conditions"]:
+            return f"there is no {name}; what was measured is `result`"
     return ""
 
 

@@ -7,7 +7,9 @@ NVIDIA/mig-parted#29, NVIDIA/k8s-device-plugin#260.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
+from difflib import get_close_matches
 
 import yaml_rs
 
@@ -115,6 +117,39 @@ def unreadable(graph: Graph) -> Iterator[Finding]:
             if plain not in {each.partition("+")[0] for each in known} and not placeholder(profile):
                 message = f"configuration {name}: no GPU has a profile {profile}"
                 yield say("KQ606", manifest, message, path, closest(profile, sorted(known)) or "such as 1g.10gb")
+
+
+_CONFIG = "nvidia.com/mig.config"
+_ALL = re.compile(r"all-(\d+g\.\d+gb)((?:\.\w+)*)")
+
+
+def configurations(graph: Graph) -> Iterator[Finding]:
+    """KQ606: a node asks for a configuration that mig-parted does not have, so that it is not cut at all."""
+    own = {name for _, _, name, _ in _entries(graph)}
+    for manifest in graph.kind("Node"):
+        labels = labels_of(manifest.body)
+        name, model = labels.get(_CONFIG, ""), gpu(labels.get(PRODUCT, "").partition("-MIG-")[0])
+        if not name or placeholder(name) or name in own or graph.generated("ConfigMap"):
+            continue
+        match = _ALL.fullmatch(name)
+        problem, fix = "", ""
+        if own and not match and name not in _SHIPPED:
+            near = slips.meant(name, frozenset(own)) or next(iter(get_close_matches(name, own, 1, 0.8)), "")
+            problem, fix = ("no configuration of this name is here", near) if near else ("", "")
+        elif match and not own and not any(each.profile(match[1]) for each in ([model] if model else gpus())):
+            problem = f"{model.name} has no profile {match[1]}" if model else f"no GPU has a profile {match[1]}"
+            fix = f"all-{model.profiles[0].name}" if model and model.profiles else ""
+        elif not match and name.startswith("all-") and not own and name not in _SHIPPED:
+            known_ones = [f"all-{each.name}" for model_ in gpus() for each in model_.profiles]
+            near = slips.meant(name, frozenset({*known_ones, *_SHIPPED}))
+            problem, fix = ("the operator ships no configuration of this name", near) if near else ("", "")
+        if problem:
+            message = f"{_CONFIG} {name}: {problem}; the node is not cut, and mig.config.state says failed"
+            yield warn("KQ606", manifest, message, f"metadata.labels[{_CONFIG}]", f"did you mean {fix}?" if fix else "")
+
+
+_SHIPPED = ("all-disabled", "all-enabled", "all-balanced")
+"""What the operator ships beside one for each profile (gpu-operator v26.3.2, default-mig-parted-config)."""
 
 
 def uniform(graph: Graph) -> Iterator[Finding]:
@@ -265,5 +300,5 @@ def labelled(graph: Graph) -> Iterator[Finding]:
             yield warn("KQ601", manifest, message, "status.allocatable", "make both say the same")
 
 
-RULES = (infeasible, unreadable, uniform, advertised, profiles, profiles_of_pods, misspelt, labelled)
+RULES = (infeasible, unreadable, configurations, uniform, advertised, profiles, profiles_of_pods, misspelt, labelled)
 TREE = ()

@@ -7,7 +7,8 @@ settings are refused); kube-state-metrics v2.20.0 docs/developer/cli-arguments.m
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from difflib import get_close_matches
 
 from blueprint.catalog.series import label_name
 from blueprint.check.engines import engines
@@ -51,6 +52,9 @@ def without_services(graph: Graph) -> Iterator[Finding]:
             fix = f"namespaceSelector: {{matchNames: [{', '.join(others[:3])}]}}"
             yield say("MON101", monitor.manifest, message, "spec.namespaceSelector", fix)
             continue
+        if meant := _meant(graph, monitor, here):
+            yield warn("MON101", monitor.manifest, *meant)
+            continue
         if not here:
             continue
         by_selector = [each for each in here if selects(monitor.spec.get("selector"), _selector(each))]
@@ -60,6 +64,28 @@ def without_services(graph: Graph) -> Iterator[Finding]:
         elif _own_kind(monitor):
             message = "it selects no Service of the namespaces it looks into: there is no target"
             yield warn("MON101", monitor.manifest, message, "spec.selector", "compare with labels of the Services")
+
+
+def _meant(graph: Graph, monitor: Monitor, here: Sequence[Manifest]) -> tuple[str, str, str] | None:
+    """What is nearly selected: Services of a namespace of nearly that name, or with one label under another key."""
+    asked = [known(name) for name in items(mapping(monitor.spec.get("namespaceSelector")).get("matchNames"))]
+    for name in asked:
+        near = get_close_matches(name, [each for each in graph.namespaces() if each], 1, 0.8) if name else []
+        if not near or name in graph.namespaces():
+            continue
+        if any(monitor.takes(labels_of(each.body)) for each in graph.within(near[0], "Service")):
+            message = f"there is no namespace {name} here, and the Services with these labels are in {near[0]}"
+            return message, "spec.namespaceSelector", f"did you mean {near[0]}?"
+    wanted = mapping(mapping(monitor.spec.get("selector")).get("matchLabels"))
+    if len(wanted) != 1:
+        return None
+    (key, value), *_ = wanted.items()
+    for service in here:
+        other = next((each for each, of in labels_of(service.body).items() if of == value and each != key), "")
+        if other and key not in labels_of(service.body) and not placeholder(value):
+            message = f"no Service has the label {key}={value}, and {service.ref.name} has {other}={value}"
+            return message, "spec.selector", f"matchLabels: {{{other}: {value}}}"
+    return None
 
 
 def _selector(service: Manifest) -> dict[str, str]:

@@ -7,6 +7,7 @@ apis/v1beta1/referencegrant_types.go; k8s.io/api v0.35.4 networking/v1.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from difflib import get_close_matches
 
 from blueprint.check.graph import Graph, selects
 from blueprint.check.rules.say import one_of, say, warn
@@ -18,6 +19,7 @@ _API = "gateway.networking.k8s.io"
 _ROUTES = tuple(f"{kind}.{_API}" for kind in ("HTTPRoute", "GRPCRoute", "TCPRoute", "TLSRoute"))
 _GRANT = f"ReferenceGrant.{_API}"
 _INGRESS = "Ingress.networking.k8s.io"
+_NEAR = 0.8
 _BY_ANNOTATION = "use-annotation"
 """The port by which the AWS load balancer controller reads an annotation (its docs/guide/ingress/annotations)."""
 
@@ -28,12 +30,32 @@ def parents(graph: Graph) -> Iterator[Finding]:
         for index, parent in enumerate(maps(mapping(route.body.get("spec")).get("parentRefs"))):
             namespace = text(parent.get("namespace")) or route.ref.namespace
             gateway = graph.meant(Ref(_API, "Gateway", namespace, known(parent.get("name"))), route)
-            if gateway is None or text(parent.get("kind")) not in ("", "Gateway"):
+            if text(parent.get("kind")) not in ("", "Gateway"):
+                continue
+            if gateway is None:
+                yield from _unknown_parent(graph, route, known(parent.get("name")), namespace, index)
                 continue
             problem = _refused(graph, route, gateway, parent)
             if problem:
                 message = f"{gateway.ref} does not take this route: {problem[0]}"
                 yield say("TRF111", route, message, f"spec.parentRefs[{index}]", problem[1])
+
+
+def _unknown_parent(graph: Graph, route: Manifest, name: str, namespace: str, index: int) -> Iterator[Finding]:
+    """A gateway that is not there, where one of nearly that name is, or one of that very name in another namespace."""
+    full = f"Gateway.{_API}"
+    if not name or route.unknown or graph.generated(full) or graph.get(Ref(_API, "Gateway", namespace, name)):
+        return
+    near = get_close_matches(name, [each.ref.name for each in graph.within(namespace, full)], 1, _NEAR)
+    there = [each.ref.namespace for each in graph.kind(full) if each.ref.name == name and each.ref.namespace]
+    if near:
+        message, fix = f"there is no Gateway {namespace}/{name}: nobody takes this route", f"did you mean {near[0]}?"
+    elif there and graph.closed(full) and namespace == route.ref.namespace and namespace not in there:
+        message = f"there is no Gateway {name} in {namespace}, where a parent without a namespace is looked for"
+        fix = f"namespace: {there[0]}"
+    else:
+        return
+    yield warn("TRF111", route, message, f"spec.parentRefs[{index}]", fix)
 
 
 def _refused(graph: Graph, route: Manifest, gateway: Manifest, parent: Body) -> tuple[str, str] | None:

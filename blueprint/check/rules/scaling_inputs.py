@@ -19,7 +19,7 @@ from blueprint.check.rules.say import one_of, say, warn
 from blueprint.check.scalers import Scaler, scalers
 from blueprint.check.shapes import known, mapping, maps, number, placeholder, text
 from blueprint.cron import schedule_problem
-from blueprint.finding import Finding
+from blueprint.finding import Confidence, Finding, Severity
 from blueprint.objects import Manifest
 
 _AUTH = ("TriggerAuthentication.keda.sh", "ClusterTriggerAuthentication.keda.sh")
@@ -59,6 +59,17 @@ def _shares(scaler: Scaler) -> Iterator[tuple[str, str]]:
         share = trigger.get("type") in ("cpu", "memory") and text(trigger.get("metricType")) == "Utilization"
         if share and not mapping(trigger.get("metadata")).get("containerName"):
             yield f"spec.triggers[{index}]", text(trigger.get("type"))
+
+
+def shares_of_others(graph: Graph) -> Iterator[Finding]:
+    """SCL107: a trigger that is no share of requests asks for Utilization, which KEDA knows of CPU and memory only."""
+    for scaler in scalers(graph):
+        for index, trigger in enumerate(scaler.triggers):
+            kind = known(trigger.get("type"))
+            if kind and kind not in ("cpu", "memory") and trigger.get("metricType") == "Utilization":
+                message = f"KEDA refuses metricType Utilization of {kind}: the trigger gives no value"
+                path, fix = f"spec.triggers[{index}].metricType", "AverageValue, or Value"
+                yield say("SCL107", scaler.manifest, message, path, fix, Severity.ERROR, Confidence.LIKELY)
 
 
 def times(graph: Graph) -> Iterator[Finding]:
@@ -165,5 +176,5 @@ def _amount(value: object, of: int) -> int | None:
     return number(value)
 
 
-RULES = (requests_missing, times, credentials, drains, unserved_resources)
+RULES = (requests_missing, shares_of_others, times, credentials, drains, unserved_resources)
 TREE = ()

@@ -10,7 +10,9 @@ import json
 import re
 from collections.abc import Iterator
 
+from blueprint.catalog import slips
 from blueprint.catalog.facts import Flag, FlagAnswer, Presence, flag, option_name
+from blueprint.catalog.tables import table
 from blueprint.catalog.vllm import known_flag, newest
 from blueprint.check.engines import Argument, Engine, engines, name_and_tag
 from blueprint.check.graph import Graph
@@ -78,6 +80,9 @@ def refused_values(graph: Graph) -> Iterator[Finding]:
                 message = f"vLLM {engine.version} refuses {argument.option}: {problem}"
                 fix = _choices(answer.flag)
                 yield say("SRV203", engine.manifest, message, f"{engine.at}.{argument.at}", fix)
+            elif unlikely := _unlikely(argument, answer.flag):
+                path, sure = f"{engine.at}.{argument.at}", Confidence.LIKELY
+                yield say("SRV203", engine.manifest, unlikely[0], path, unlikely[1], Severity.WARNING, sure)
 
 
 def _refusal(argument: Argument, of: Flag) -> str:
@@ -96,6 +101,21 @@ def _refusal(argument: Argument, of: Flag) -> str:
     if of.type == "json" and value.startswith(("{", "[")) and not _is_json(value):
         return "the value is no JSON"
     return ""
+
+
+def _unlikely(argument: Argument, of: Flag) -> tuple[str, str] | None:
+    """What is wrong with a value that the parser takes, and what was meant; None where it may be right.
+
+    Plugins bring methods of quantization with names of their own: only what is nearly a known one is told.
+    """
+    value = argument.known
+    if " --" in value and of.type == "str":
+        return f"the value of {argument.option} is {value!r}, with further options in it", "an argument for each option"
+    if of.name != "--quantization":
+        return None
+    known = table("vllm_values")
+    near = slips.meant(value, frozenset(known["quantization"])) or known["quantization_otherwise"].get(value.lower())
+    return (f"no method of quantization is called {value}", f"did you mean {near}?") if near else None
 
 
 def _choices(of: Flag) -> str:
@@ -169,6 +189,9 @@ def _conflicts(engine: Engine) -> Iterator[tuple[Argument, str, str]]:
             yield servers, "a --headless server has no API servers", "leave it out"
         if argument := engine.option("--data-parallel-hybrid-lb"):
             yield argument, "it does not go with --headless", "leave it out"
+    chosen = engine.option("--enable-auto-tool-choice")
+    if chosen and engine.switched_on(chosen.option) and not engine.option("--tool-call-parser") and not engine.open:
+        yield chosen, "it needs --tool-call-parser", "name the parser of the model, such as hermes"
     loras, cached = engine.size("--max-loras"), engine.option("--max-cpu-loras")
     if cached and loras and cached.known.isdigit() and int(cached.known) < loras:
         yield cached, f"{cached.known} is less than --max-loras {loras}", f"at least {loras}"
