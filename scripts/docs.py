@@ -198,7 +198,9 @@ def rule_page(rule: Rule) -> str:
 
 def _linked(source: str) -> str:
     """A source, as a link where it is a page of ours."""
-    return re.sub(r"^docs/(\S+)", r"[docs/\1](../\1)", _safe(source))
+    page = source.partition(" ")[0].partition("#")[0]
+    ours = page.startswith("docs/") and (ROOT / page).is_file()
+    return re.sub(r"^docs/(\S+)", r"[docs/\1](../\1)", _safe(source)) if ours else _safe(source)
 
 
 _CONFIDENCE = {
