@@ -1,7 +1,8 @@
 """The credential from what a running Kyverno reports: real PolicyReports on real objects, read by `credential issue`.
 
-The API server, Kyverno's admission and its reports controller run as processes. Velero does not: its objects and its
-bucket are those of tests/attest/deployment.py, which test_velero_layout.py holds to Velero's source.
+The API server, Kyverno's admission and its reports controller run as processes. Velero does not: its objects, which the
+API server keeps by Velero's CRDs, and its bucket are those of tests/attest/deployment.py, which test_velero_layout.py
+holds to Velero's source.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from blueprint.conform.client import NotAnswered, Target
+from blueprint.conform.client import Target
 from blueprint.conform.components.kyverno import KYVERNO, REPORTS
 from blueprint.conform.local import LocalCluster
 from blueprint.new import copy_example
@@ -32,14 +33,26 @@ pytestmark = pytest.mark.conformance
 Body = dict[str, Any]
 
 POLICIES = ("images-by-digest", "approved-registries", "no-api-tokens", "no-secondary-networks")
-KINDS = (
-    ("v1", "Namespace"),
-    ("policies.kyverno.io/v1", "ValidatingPolicy"),
-    ("policies.kyverno.io/v1", "PolicyException"),
-    ("wgpolicyk8s.io/v1alpha2", "PolicyReport"),
-    ("wgpolicyk8s.io/v1alpha2", "ClusterPolicyReport"),
-)
+HOOKS = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations"
 PATIENCE = 240.0
+
+
+#: What the chart of Kyverno lets its reports controller read; without it no policy is ready, for no report would come.
+READER: tuple[Body, Body] = (
+    {
+        "apiVersion": "rbac.authorization.k8s.io/v1",
+        "kind": "ClusterRole",
+        "metadata": {"name": "reports"},
+        "rules": [{"apiGroups": ["*"], "resources": ["*"], "verbs": ["get", "list", "watch"]}],
+    },
+    {
+        "apiVersion": "rbac.authorization.k8s.io/v1",
+        "kind": "ClusterRoleBinding",
+        "metadata": {"name": "reports"},
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "reports"},
+        "subjects": [{"kind": "ServiceAccount", "namespace": "kyverno", "name": "kyverno-reports-controller"}],
+    },
+)
 
 
 class Site:
@@ -48,39 +61,57 @@ class Site:
     def __init__(self, shell: Shell, cluster: LocalCluster) -> None:
         self.shell, self.cluster, self.client = shell, cluster, cluster.client
         deployment = Deployment(shell.folder / "store")
-        for claim in ("claim", "uploaded claim"):
-            deployment.objects.pop(claim)
+        for name in ("backup", "location"):
+            answer = self.client.create(deployment.objects[name])
+            assert answer.ok, answer.message
+            deployment.objects[name] = answer.body
         deployment.write_store()
-        self.velero = [deployment.objects[name] for name in ("backup", "location")]
+        told = shell.run("credential", "kinds", "platform/rendered", "--cluster", "lab")
+        self.paths = told.split()
+        assert "/apis/policies.kyverno.io/v1/policyexceptions" in self.paths
         self._served()
+        for body in READER:
+            assert self.client.create(body).ok
         self.uid = str(self.client.get(Target("v1", "Namespace", name="kube-system")).body["metadata"]["uid"])
 
     def _served(self) -> None:
         """A server needs a moment for the storage of kinds that it has just learnt."""
         deadline = time.monotonic() + PATIENCE
-        for version, kind in KINDS:
-            while time.monotonic() < deadline:
-                try:
-                    self.client.every(version, kind)
-                    break
-                except NotAnswered:
-                    time.sleep(0.5)
+        for path in self.paths:
+            while time.monotonic() < deadline and not self.client.request("GET", path).ok:
+                time.sleep(0.5)
 
-    def evidence(self) -> list[Body]:
-        """What `kubectl get -A -o json` gives of every kind that counts, written where the verb reads it."""
-        found = [body for version, kind in KINDS for body in self.client.every(version, kind)]
-        listed = {"apiVersion": "v1", "kind": "List", "items": [*found, *self.velero]}
-        (self.shell.folder / "objects.json").write_text(json.dumps(listed))
-        return found
+    def evidence(self) -> None:
+        """What `kubectl get --raw` gives of every path that the verb names, written where the verb reads it."""
+        folder = self.shell.folder / "objects"
+        folder.mkdir(exist_ok=True)
+        for path in self.paths:
+            answer = self.client.request("GET", path)
+            assert answer.ok, answer.message
+            (folder / f"{path.strip('/').replace('/', '_')}.json").write_text(json.dumps(answer.body))
 
     def issue(self, code: int) -> str:
         self.evidence()
-        given = ["--cluster", "lab", "--objects", "objects.json", "--store", "store"]
+        return self.judged(code)
+
+    def judged(self, code: int) -> str:
+        given = ["--cluster", "lab", "--objects", "objects", "--store", "store"]
         signing = ["--trust-config", "trust.json", "--identity-token", "token"]
         (self.shell.folder / "token").write_text(self.shell.office.store.token(self.shell.who[1]))
         return self.shell.run(
             "credential", "issue", "platform/rendered", *given, *self.shell.who[:4], *signing, code=code
         )
+
+    def ready(self, wanted: bool) -> None:
+        """Wait until Kyverno says of every policy that it is ready, or of one that it is not."""
+        deadline = time.monotonic() + PATIENCE
+        while time.monotonic() < deadline:
+            found = self.client.every("policies.kyverno.io/v1", "ValidatingPolicy")
+            told = [body.get("status", {}).get("conditionStatus", {}).get("ready") for body in found]
+            if (len(told) == len(POLICIES) and all(told)) if wanted else False in told:
+                return
+            time.sleep(1)
+        pytest.fail(f"not within {PATIENCE:.0f} s: {found}")
 
     def rows(self) -> set[tuple[str, str, str]]:
         """(policy, pod, result) of every row of every report."""
@@ -116,10 +147,12 @@ def signed(office: Office, tmp_path_factory: pytest.TempPathFactory) -> Shell:  
 
 
 @pytest.fixture(scope="module")
-def site(signed: Shell, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+def site(signed: Shell, crds: list[Body], tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     for component in (KYVERNO, REPORTS):
         program(component.program)
     with Engine(tmp_path_factory.mktemp("cluster"), KYVERNO, REPORTS) as cluster:
+        cluster.plane.load_crds(crd for crd in crds if crd["spec"]["group"] == "velero.io")
+        cluster.plane.namespace("velero")
         cluster.plane.namespace(NAMESPACE, {TEAM: "a"})
         cluster.plane.namespace("kube-system")
         yield Site(signed, cluster)
@@ -145,6 +178,7 @@ def test_from_the_reports_of_a_running_kyverno(site: Site) -> None:
     for body in rendered:
         answer = client.create(body)
         assert answer.ok, answer.message
+    site.ready(True)
     site.until(lambda rows: len({(policy, name) for policy, name, _ in rows}) == 2 * len(POLICIES), "both pods judged")
     said = site.issue(1)
     assert re.findall(r"CRE\d+", said) == ["CRE103"], said
@@ -160,7 +194,7 @@ def test_from_the_reports_of_a_running_kyverno(site: Site) -> None:
 
     site.until(collected, "the report of a pod that is gone goes, too")
     first = site.issue(0)
-    strict = ["--strict", "--objects", "objects.json", "--store", "store", "-o", "json"]
+    strict = ["--strict", "--objects", "objects", "--store", "store", "-o", "json"]
     given = ["platform/rendered", "--cluster", "lab", "--uid", site.uid, *site.shell.who]
     verified = json.loads(site.shell.run("credential", "verify", *given, *strict))
     assert verified["credential"]["policyEvidence"] == "cluster"
@@ -179,6 +213,7 @@ def test_from_the_reports_of_a_running_kyverno(site: Site) -> None:
     client.delete(Target.of(exception))
     site.issue(0)
 
+    _webhooks(site)
     (policy,) = [body for body in rendered if body["metadata"]["name"] == "images-by-digest"]
     for change, code in (
         ({"validationActions": ["Audit"]}, "CRE104"),
@@ -186,6 +221,10 @@ def test_from_the_reports_of_a_running_kyverno(site: Site) -> None:
     ):
         assert client.patch(Target.of(policy), {"spec": change}).ok
         assert code in site.issue(1)
+    client.delete(Target.of(READER[1]))
+    assert client.patch(Target.of(policy), {"metadata": {"annotations": {"touched": "before"}}}).ok
+    site.ready(False)
+    assert "is not ready, says its engine" in site.issue(1)
 
 
 def test_a_controller_that_has_stopped_is_no_evidence(site: Site) -> None:
@@ -199,6 +238,28 @@ def test_a_controller_that_has_stopped_is_no_evidence(site: Site) -> None:
     assert site.client.patch(Target.of(policy), {"metadata": {"annotations": {"touched": "now"}}}).ok
     # Old results, or none at all where the controller took those of the policy away before it ended.
     assert re.search("CRE10[12]", site.issue(1))
+
+
+def _webhooks(site: Site) -> None:
+    """What Kyverno registered is taken as it is, and each way to keep it away from a tenant is refused."""
+    file = site.shell.folder / "objects" / f"{HOOKS.strip('/').replace('/', '_')}.json"
+    kept = file.read_bytes()
+    for change, says in (
+        ({"failurePolicy": "Ignore"}, "is passed by when it does not answer"),
+        ({"namespaceSelector": {"matchLabels": {"nobody": "has"}}}, "is not asked about the namespace"),
+        ({"rules": []}, "is not asked about pods"),
+        ({"objectSelector": {"matchLabels": {"nobody": "has"}}}, "is asked about some objects only"),
+    ):
+        document = json.loads(kept)
+        for configuration in document["items"]:
+            for hook in configuration["webhooks"]:
+                hook.update(change)
+        file.write_text(json.dumps(document))
+        said = site.judged(1)
+        assert says in said, said
+        assert set(re.findall(r"CRE\d+", said)) == {"CRE112"}, said
+    file.unlink()
+    assert "CRE111" in site.judged(1)
 
 
 def _collect(site: Site, uid: str) -> None:
