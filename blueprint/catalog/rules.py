@@ -52,20 +52,27 @@ FORMS = {
         "Application and the file, and `# needs:` what an object needs beside what its fields name.",
     ),
     "explain": ("yaml", "The first line says which object `blueprint explain` is asked about."),
-    "specs": ("yaml", "A line such as `# apps/sft.yaml` names the file; the other specs are right."),
+    "specs": (
+        "yaml",
+        "A line such as `# apps/sft.yaml` names the file. The others are those of `tests/bad/platform/` in the "
+        "repository: clusters prod and stage, with pools h100, a100, slices, claims and system, and the team search.",
+    ),
     "templates": ("yaml", "The file lies in `templates/` of a platform, and replaces ours of that name."),
     "cluster": (
         "yaml",
         "What `blueprint credential issue` sees of the cluster and of the store of its backups, on 2026-12-01 at "
-        "12:00 UTC; what is not shown is as it should be.",
+        "12:00 UTC: `# objects` stand in the place of those of their name, `# store` lists the files in the bucket, "
+        "`# volumes` is what Velero wrote of volumes, `# audit.log` what the API server wrote down. All else is sound.",
     ),
     "platform": ("console", f"In the folder of a platform. {_SESSION}"),
     "tree": ("console", f"In the folder of a platform that was rendered. {_SESSION}"),
     "signed": (
         "console",
         "In the folder of a platform that was rendered and signed. `$WHO` is short for `--identity`, `--issuer` and "
-        "`--trusted-root` of the pipeline that may sign, `$WITH` for `--trust-config` and `--identity-token`, by which "
-        f"it signs. {_SESSION}",
+        "`--trusted-root` of the pipeline that may sign, `$RENDERER` for the first two, `$WITH` for `--trust-config` "
+        "and `--identity-token`, by which it signs. `../found/` holds bundles that somebody else could put there, "
+        "`../cluster/` and `../store/` what a sound cluster and the store of its backups give, `serving/` a gate of "
+        f"images and a pod. {_SESSION}",
     ),
     "evidence": (
         "console",
