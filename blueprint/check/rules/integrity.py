@@ -71,8 +71,8 @@ def verification_off(graph: Graph) -> Iterator[Finding]:
             for index, row in enumerate(maps(container.get("env"))):
                 if row.get("name") == "ARGOCD_GPG_ENABLED" and text(row.get("value")).lower() in ("false", "no"):
                     message = (
-                        f"with ARGOCD_GPG_ENABLED {row['value']} every commit passes, signed or not, though project "
-                        f"{verifying[0].ref.name} asks for signatures"
+                        f"with ARGOCD_GPG_ENABLED {row['value']} the first commit passes, signed or not, and there are "
+                        f"no keys to verify others with, though project {verifying[0].ref.name} asks for signatures"
                     )
                     where = f"{pod.spec_path}.{path}.env[{index}].value"
                     yield say("ARG113", manifest, message, where, "remove the variable")

@@ -71,7 +71,7 @@ def _groups(spec: Body) -> Iterator[tuple[str, str, str]]:
     elif part is not None and size is not None:
         if part < 1 or part > size:
             yield at, f"subGroupSize {part} is not between 1 and the size {size}", "a divisor of the size"
-        elif policy.get("type") == "LeaderExcluded" and (size - 1) % part:
+        elif policy.get("subGroupPolicyType") == "LeaderExcluded" and (size - 1) % part:
             yield at, f"the {size - 1} workers cannot be parted by {part}", f"a divisor of {size - 1}"
         elif size % part and (size - 1) % part:
             yield at, f"neither {size} nor {size - 1} can be parted by {part}", f"a divisor of {size}"

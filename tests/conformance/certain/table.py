@@ -20,12 +20,11 @@ NATIVE = ROOT / "tests" / "check" / "native"
 
 @dataclass(frozen=True)
 class Row:
-    """One row of judges.yaml; `at` and `says` are of a judge that needs them."""
+    """One row of judges.yaml; `at` is of a judge that is a test."""
 
     codes: tuple[str, ...]
     judge: str
     at: str = ""
-    says: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -10,18 +10,25 @@ import (
 	"encoding/json"
 	"os"
 
+	"k8s.io/apimachinery/pkg/util/intstr"
 	lws "sigs.k8s.io/lws/api/leaderworkerset/v1"
 	"sigs.k8s.io/lws/pkg/webhooks"
 )
 
+// defaulted is a LeaderWorkerSet with the defaults of its CRD, which the API server sets before it asks the webhook.
+func defaulted() *lws.LeaderWorkerSet {
+	one, none := int32(1), int32(0)
+	object := &lws.LeaderWorkerSet{}
+	object.Spec.Replicas = &one
+	size := one
+	object.Spec.LeaderWorkerTemplate.Size = &size
+	object.Spec.RolloutStrategy.RollingUpdateConfiguration = &lws.RollingUpdateConfiguration{
+		MaxUnavailable: intstr.FromInt32(1), MaxSurge: intstr.FromInt32(0), Partition: &none,
+	}
+	return object
+}
+
 func asked(object *lws.LeaderWorkerSet) error {
-	one := int32(1)
-	if object.Spec.Replicas == nil {
-		object.Spec.Replicas = &one
-	}
-	if object.Spec.LeaderWorkerTemplate.Size == nil {
-		object.Spec.LeaderWorkerTemplate.Size = &one
-	}
 	ctx, hook := context.Background(), &webhooks.LeaderWorkerSetWebhook{}
 	if err := hook.Default(ctx, object); err != nil {
 		return err
@@ -36,7 +43,7 @@ func verdict(line []byte) error {
 		return err
 	}
 	for _, each := range raw {
-		object := &lws.LeaderWorkerSet{}
+		object := defaulted()
 		if err := json.Unmarshal(each, object); err != nil {
 			return err
 		}
