@@ -11,7 +11,6 @@ import subprocess
 from functools import cache
 from pathlib import Path
 
-
 from blueprint.catalog.rules import rules
 from blueprint.check import tree_rules, validate
 from blueprint.check.aside import aside
