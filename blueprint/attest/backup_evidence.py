@@ -34,6 +34,8 @@ _PAIRS: Final = (
     ("csiVolumeSnapshotsAttempted", "csiVolumeSnapshotsCompleted"),
     ("backupItemOperationsAttempted", "backupItemOperationsCompleted"),
 )
+_OBJECT: Final = 4 * 2**20
+"""Bytes of one object in an archive: more than etcd takes."""
 _LARGEST: Final = 256 * 2**20
 """Bytes of unpacked JSON from the store."""
 
@@ -222,13 +224,45 @@ def _listed(backup: Manifest, resources: Mapping[str, Any], world: World) -> Non
 
 
 def _contents(file: Path, world: World) -> None:
-    """A tar that cannot be read to its end, or that holds no resource, restores nothing."""
+    """A tar that cannot be read to its end, or that holds no resource, restores nothing; nor one of another cluster.
+
+    Velero brings the backups of every cluster that writes into the bucket: only the UIDs in it tell whose one is.
+    """
+    own = {("namespaces", "", each.ref.name): _uid(each.body) for each in world.all("", "Namespace")}
+    claims = world.all("", "PersistentVolumeClaim")
+    own |= {("persistentvolumeclaims", each.ref.namespace, each.ref.name): _uid(each.body) for each in claims}
+    empty = True
     try:
         with tarfile.open(file, "r|gz") as archive:
-            if not any(member.name.startswith("resources/") and member.isfile() for member in archive):
-                world.refuse("CRE203", f"{file.name} holds no resource")
-    except (tarfile.TarError, OSError, EOFError, zlib.error):
+            for member in archive:
+                if not member.name.startswith("resources/") or not member.isfile():
+                    continue
+                empty = False
+                if uid := own.get(_place(member.name)):
+                    found = archive.extractfile(member)
+                    body = json.loads(found.read(_OBJECT)) if found else None
+                    if _uid(mapping(body)) != uid:
+                        words = f"{file.name} holds another {member.name}: it is of another cluster, or of before"
+                        world.refuse("CRE206", words)
+    except (tarfile.TarError, OSError, EOFError, zlib.error, ValueError, RecursionError):
         world.refuse("CRE206", f"{file.name} cannot be read")
+        return
+    if empty:
+        world.refuse("CRE203", f"{file.name} holds no resource")
+
+
+def _place(member: str) -> tuple[str, str, str]:
+    """Plural, namespace and name of an object in the archive (velero pkg/archive/filesystem.go `GetItemFilePath`)."""
+    match member.split("/"):
+        case ["resources", plural, "cluster", name]:
+            return plural, "", name.removesuffix(".json")
+        case ["resources", plural, "namespaces", namespace, name]:
+            return plural, namespace, name.removesuffix(".json")
+    return "", "", ""
+
+
+def _uid(body: Body) -> str:
+    return str(mapping(body.get("metadata")).get("uid") or "")
 
 
 def _json(file: Path, world: World) -> Any:  # noqa: ANN401 - JSON

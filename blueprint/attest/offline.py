@@ -17,15 +17,14 @@ from typing import Any, Final
 
 from blueprint.attest.evidence import World
 from blueprint.attest.policy_evidence import CONSTRAINTS, KYVERNO, policies_of
-from blueprint.attest.policy_run import JUDGED, record
+from blueprint.attest.policy_run import JUDGED, TEMPLATES, asks_service, record
 from blueprint.attest.refusal import said
 from blueprint.check.graph import labels_of
 from blueprint.errors import EnvironmentLacks
 from blueprint.objects import Manifest
 
 _SECONDS: Final = 600
-_TEMPLATES: Final = "templates.gatekeeper.sh"
-_NOT_JUDGED: Final = (KYVERNO, _TEMPLATES, CONSTRAINTS, "admissionregistration.k8s.io", "kubelet.config.k8s.io")
+_NOT_JUDGED: Final = (KYVERNO, TEMPLATES, CONSTRAINTS, "admissionregistration.k8s.io", "kubelet.config.k8s.io")
 """Groups whose objects are policies or files of nodes, and no objects that a policy judges."""
 
 
@@ -54,14 +53,14 @@ def _compiled(tree: World) -> Iterator[Manifest]:
     """Templates and constraints; those that ask a service are left out, for gator cannot compile them."""
     asking = {
         str(template.body.get("spec", {}).get("crd", {}).get("spec", {}).get("names", {}).get("kind"))
-        for template in tree.all(_TEMPLATES, "ConstraintTemplate")
-        if "external_data" in json.dumps(template.body)
+        for template in tree.all(TEMPLATES, "ConstraintTemplate")
+        if asks_service(template)
     }
     for policy in policies_of(tree):
         if policy.ref.group == CONSTRAINTS:
             left_out = policy.kind in asking
         else:
-            left_out = policy.ref.group != _TEMPLATES or "external_data" in json.dumps(policy.body)
+            left_out = policy.ref.group != TEMPLATES or asks_service(policy)
         if not left_out:
             yield policy
 

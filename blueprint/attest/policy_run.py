@@ -30,8 +30,10 @@ from blueprint.attest.policy_evidence import (
 )
 from blueprint.check.shapes import items, mapping
 from blueprint.errors import UsageError
+from blueprint.objects import Manifest
 
 SCHEMA: Final = 1
+TEMPLATES: Final = "templates.gatekeeper.sh"
 JUDGED: Final = ("ValidatingPolicy",)
 """Kinds of Kyverno that its program judges without a network."""
 
@@ -73,8 +75,25 @@ def from_run(tree: World, file: Path, world: World, cluster: str, digest: str) -
         elif row.result not in GOOD and (row.result in ("fail", "error") or counts(row.policy, policies)):
             world.refuse("CRE103", f"{row.policy} ({row.rule}): {row.result or 'no result'} for {row.resource}")
     evidence = evidence_of(rows, policies, "offline")
-    evidence.document["run"] = {"treeDigest": run.get("treeDigest"), "beside": run.get("beside")}
+    evidence.document["run"] = {
+        "treeDigest": run.get("treeDigest"),
+        "beside": run.get("beside"),
+        "notJudged": [f"{policy.kind} {policy.ref.name}" for policy in policies if not _judged(policy, tree)],
+    }
     return evidence
+
+
+def asks_service(template: Manifest) -> bool:
+    """Whether a template asks a service while it judges: gator cannot compile it."""
+    return "external_data" in json.dumps(template.body)
+
+
+def _judged(policy: Manifest, tree: World) -> bool:
+    """Whether one of the programs can judge a policy; templates judge by their constraints."""
+    if policy.ref.group == CONSTRAINTS:
+        template = tree.named(TEMPLATES, "ConstraintTemplate", policy.kind.lower())
+        return template is None or not asks_service(template)
+    return policy.ref.group == TEMPLATES or policy.kind in JUDGED
 
 
 def _read(file: Path) -> dict[str, Any]:

@@ -202,7 +202,9 @@ class Deployment:
             "v1/Pod": ["team-a/chat-0"],
             "v1/PersistentVolumeClaim": ["team-a/models", "team-b/datasets"],
         }
-        self.members = ["metadata/version", "resources/pods/namespaces/team-a/chat-0.json"]
+        claim = "resources/persistentvolumeclaims/namespaces/team-a/models.json"
+        self.members = ["metadata/version", "resources/pods/namespaces/team-a/chat-0.json", claim]
+        self.archived: dict[str, Any] = {claim: self.objects["claim"]}
         self.kept: dict[str, Any] = {}
         self.results: dict[str, Any] = {"errors": {}, "warnings": {}}
         self.lost: list[str] = []
@@ -223,7 +225,10 @@ class Deployment:
         buffer = io.BytesIO()
         with tarfile.open(fileobj=buffer, mode="w:gz") as archive:
             for name in self.members:
-                archive.addfile(tarfile.TarInfo(name), io.BytesIO())
+                data = json.dumps(self.archived.get(name, {})).encode()
+                row = tarfile.TarInfo(name)
+                row.size = len(data)
+                archive.addfile(row, io.BytesIO(data))
         (folder / f"{BACKUP}.tar.gz").write_bytes(buffer.getvalue())
         for name, value in (
             ("resource-list.json.gz", self.resources),

@@ -82,6 +82,18 @@ def filters(text: str) -> Change:
     return put("settings", "data/resourceFilters", text)
 
 
+def archived(claim: str, uid: str) -> Change:
+    """The archive holds a claim of team-a with this UID, or the namespace itself."""
+
+    def change(deployment: Deployment) -> None:
+        place = f"persistentvolumeclaims/namespaces/team-a/{claim}" if claim else "namespaces/cluster/team-a"
+        name = f"resources/{place}.json"
+        deployment.members.append(name)
+        deployment.archived[name] = {"metadata": {"name": claim or "team-a", "uid": uid}}
+
+    return change
+
+
 SOON = written(NOW + timedelta(minutes=1))
 DELETED = ago(minutes=1)
 CLAIM = {"pvcName": "models", "pvcNamespace": "team-a", "skipped": False, "result": "succeeded"}
@@ -292,6 +304,16 @@ ROWS: dict[str, tuple[Change, str, Change]] = {
         give("kept", {"spec.excludedNamespaces": ["team-b"]}),
         "CRE206",
         give("kept", {"spec.excludedNamespaces": []}),
+    ),
+    "a backup of another cluster's claims": (
+        archived("models", "uid of another cluster"),
+        "CRE206",
+        archived("other", "x"),
+    ),
+    "a backup of another cluster's namespaces": (
+        also(put("team", "metadata/uid", "team-a-uid"), archived("", "uid of another cluster")),
+        "CRE206",
+        also(put("team", "metadata/uid", "team-a-uid"), archived("", "team-a-uid")),
     ),
     "results that are not in the store": (
         give("lost", [f"{BACKUP}-results.gz"]),

@@ -49,11 +49,30 @@ def test_a_run_of_this_tree_is_evidence(tmp_path: Path) -> None:
     refused, evidence = judge(a_run(), tmp_path)
     assert refused == []
     assert evidence.document["level"] == "offline"
-    assert evidence.document["run"] == {"treeDigest": f"sha256:{DIGEST}", "beside": ["2" * 64]}
+    assert evidence.document["run"] == {
+        "treeDigest": f"sha256:{DIGEST}",
+        "beside": ["2" * 64],
+        "notJudged": ["ImageValidatingPolicy signed-images", "ValidatingAdmissionPolicyBinding no-token-secrets"],
+    }
     assert {row["name"]: row["actions"] for row in evidence.document["policies"]}["images-by-digest"] == ["Deny"]
     kinds = {each.kind for each in needed(world_of(TREE), offline=True)}
     assert kinds >= {"Namespace", "Backup"}
     assert "PolicyReport" not in kinds
+
+
+def test_a_constraint_that_asks_a_service_is_named_as_not_judged(tmp_path: Path) -> None:
+    template = {
+        "apiVersion": "templates.gatekeeper.sh/v1",
+        "kind": "ConstraintTemplate",
+        "metadata": {"name": CONSTRAINT["kind"].lower()},
+        "spec": {"targets": [{"rego": "violation[{}] { external_data({}) }"}]},
+    }
+    tree = [*TREE, template]
+    _, evidence = judge(a_run(tree), tmp_path, tree)
+    assert "BlueprintTenantBindings tenant-bindings" in evidence.document["run"]["notJudged"]
+    template["spec"]["targets"] = [{"rego": "violation[{}] { true }"}]
+    _, evidence = judge(a_run(tree), tmp_path, tree)
+    assert "BlueprintTenantBindings tenant-bindings" not in evidence.document["run"]["notJudged"]
 
 
 def _set(*path: Any) -> Callable[[Any], None]:

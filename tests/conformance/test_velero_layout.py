@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from blueprint.attest.backup_evidence import _PAIRS
+from blueprint.attest.backup_evidence import _PAIRS, _place
 from blueprint.catalog.schemas import SchemaPack
 from blueprint.conform import modules
 from tests.attest.deployment import BACKUP, Deployment
@@ -34,7 +34,28 @@ def test_the_store_that_we_read_is_laid_out_by_velero(velero: Path, tmp_path: Pa
     assert ours - keys == set()
     needed = {"velero-backup.json", *(f"{BACKUP}{end}" for end in (".tar.gz", "-resource-list.json.gz"))}
     assert needed | {f"{BACKUP}-volumeinfo.json.gz"} <= ours
-    assert 'ResourcesDir = "resources"' in (velero / "pkg/apis/velero/v1/constants.go").read_text("utf-8")
+    constants = (velero / "pkg/apis/velero/v1/constants.go").read_text("utf-8")
+    for name, text in (
+        ("ResourcesDir", "resources"),
+        ("NamespaceScopedDir", "namespaces"),
+        ("ClusterScopedDir", "cluster"),
+    ):
+        assert re.search(rf'{name}\s+= "{text}"', constants)
+    archive = (velero / "pkg/archive/filesystem.go").read_text("utf-8")
+    path = 'ResourcesDir, groupResource, versionPath, GetScopeDir(namespace), namespace, name+".json")'
+    assert path in archive
+    assert [_place(name) for name in deployment.members] == [
+        ("", "", ""),
+        ("pods", "team-a", "chat-0"),
+        ("persistentvolumeclaims", "team-a", "models"),
+    ]
+
+
+def test_results_are_told_in_veleros_words(velero: Path) -> None:
+    result = (velero / "pkg/util/results/result.go").read_text("utf-8")
+    assert set(re.findall(r'json:"(\w+),', result)) == {"velero", "cluster", "namespaces"}
+    controller = (velero / "pkg/controller/backup_controller.go").read_text("utf-8")
+    assert re.search(r'"warnings":\s+backupWarnings,\s+"errors":\s+backupErrors,', controller)
 
 
 def test_what_became_of_volumes_is_told_in_veleros_words(velero: Path, tmp_path: Path) -> None:
@@ -66,7 +87,10 @@ def test_the_status_that_we_read_is_in_the_crds() -> None:
 
     status = fields("Backup", "status")
     counted = {name for pair in _PAIRS for name in pair} | {"errors", "backupItemOperationsFailed"}
-    assert counted | {"phase", "completionTimestamp", "expiration", "progress", "validationErrors"} <= status.keys()
+    assert (
+        counted | {"warnings", "phase", "completionTimestamp", "expiration", "progress", "validationErrors"}
+        <= status.keys()
+    )
     assert "snapshotID" not in status
     assert {"Completed", "PartiallyFailed", "Failed"} <= set(status["phase"]["enum"])
     assert fields("Backup", "status", "progress").keys() >= {"itemsBackedUp", "totalItems"}
