@@ -197,13 +197,15 @@ def promote(
         if output is Output.TEXT:
             for review in filter(None, reviews):
                 _show(review)
+            if not dry_run:  # before anybody is asked; a dry run tells it with the commit
+                _warn(outcomes)
         if not dry_run and all(outcome.status is not Status.REFUSED for outcome in outcomes):
             if any(reviews) and sys.stdin.isatty() and not yes:
                 typer.confirm(
                     f"{orders[0].verb} {', '.join(name for each in orders for name in each.clusters)}?", abort=True
                 )
             outcomes = [_proposed(deliver(place, order), place, forge, forge_api) for order in orders]
-    _tell(outcomes, output)
+    _tell(outcomes, output, warn=dry_run)
 
 
 def _show(found: Review) -> None:
@@ -258,8 +260,8 @@ def _proposed(outcome: Outcome, remote: Remote, kind: str, api: str) -> Outcome:
     return replace(outcome, url=propose(at, head=order.onto, base=order.branch, title=title, body=rest))
 
 
-def _tell(outcomes: Sequence[Outcome], output: Output) -> None:
-    """Say what became of every branch; exit 1 where findings forbade one."""
+def _tell(outcomes: Sequence[Outcome], output: Output, *, warn: bool = True) -> None:
+    """Say what became of every branch; exit 1 where findings forbade one. `warn` also of what was left behind."""
     from blueprint.deliver import Status
 
     if output is Output.JSON:
@@ -270,7 +272,18 @@ def _tell(outcomes: Sequence[Outcome], output: Output) -> None:
             _findings(report, output)
         for outcome in outcomes:
             print(_row(outcome))
+        if warn:
+            _warn(outcomes)
     raise typer.Exit(1 if any(outcome.status is Status.REFUSED for outcome in outcomes) else 0)
+
+
+def _warn(outcomes: Sequence[Outcome]) -> None:
+    """What a delivery leaves behind that somebody should know of."""
+    from blueprint.deliver import Status
+
+    for outcome in outcomes:
+        if outcome.note and outcome.status is not Status.SUPERSEDED:
+            print(f"warning: {outcome.note} (docs/deliver.md, signed trees)", file=sys.stderr)
 
 
 def _findings(report: Report, output: Output) -> None:

@@ -11,13 +11,14 @@ from enum import StrEnum
 
 from blueprint.deliver import message as words
 from blueprint.deliver.git import GitFailed
-from blueprint.deliver.release import REFERENCES, SIGNED, Release
+from blueprint.deliver.release import REFERENCES, SIGNED, Release, name_of
 from blueprint.deliver.remote import Pushed, Remote
 from blueprint.deliver.specs import Age, Specs
 from blueprint.errors import EnvironmentLacks
 from blueprint.finding import Finding
 from blueprint.tree import Plan, plan
 from blueprint.tree.lock import NAME, parse
+from blueprint.tree.scan import SIGNATURES
 
 ATTEMPTS = 6
 """How often a push is tried while others move the branch."""
@@ -160,7 +161,22 @@ def _prepare(remote: Remote, order: Order, tip: str, attempt: int) -> Outcome:
     changes |= proofs
     commit = remote.commit(remote.graft(tip, changes), tip, text, sign=order.sign)
     status = Status.PLANNED if order.check_only else Status.COMMITTED
-    return replace(outcome, status=status, commit=commit, message=text)
+    return replace(outcome, status=status, commit=commit, message=text, note=_unproven(remote, order, tip, planned))
+
+
+def _unproven(remote: Remote, order: Order, tip: str, planned: Plan) -> str:
+    """Why no signature holds for what the branch then is, "" where one does, or nobody signs here."""
+    lock, _ = parse(planned.lock)
+    there = bool(tip) and remote.has(tip, f"{order.path}/{SIGNATURES}")
+    if order.release.proofs(lock) or not (order.release.signatures or there):
+        return ""
+    made = {name_of(part.made) for part in lock.clusters.values()}
+    if len(made) > 1:
+        counts = f"its {len(lock.clusters)} clusters run one release, and not {len(made)}"
+        return f"no signature holds on {order.branch} until {counts}"
+    if order.release.signatures:
+        return f"no signature holds on {order.branch}: it has only a part of what was signed together"
+    return f"no signature holds on {order.branch}: this release is not signed, and what lies there is of another tree"
 
 
 def _of_specs(specs: Specs | None) -> dict[str, str]:

@@ -54,8 +54,11 @@ class Release:
     def proofs(self, lock: Lock) -> dict[str, bytes]:
         """The signatures that hold for a tree with this lock, as they lie in it: those of the whole, or of a part.
 
-        Nothing where the tree is neither, or nobody signed it.
+        Nothing where the tree is neither, or nobody signed it, and nothing for clusters of several releases: those are
+        on their way, and what lies beside them is about another tree.
         """
+        if len({name_of(part.made) for part in lock.clusters.values()}) > 1:
+            return {}
         if lock.clusters == self.signed.clusters:
             return dict(self.signatures)
         if any(self.signed.clusters.get(name) != part for name, part in lock.clusters.items()):

@@ -113,10 +113,25 @@ def test_on_one_branch_the_signature_comes_when_all_clusters_run_what_was_signed
     here = world("main")
     here.signed()
     assert not list((here.platform / "rendered/.attestations").glob("render.*.sigstore.json"))  # no branch has a part
-    run(here.platform, "commit", "--tree", "rendered")
+    told = run(here.platform, "commit", "--tree", "rendered").stderr
+    assert "warning: no signature holds on main: it has only a part of what was signed together" in told
     assert "SIG101" in str(here.verified("main", code=1))
-    run(here.platform, "promote", "production")
+    assert not run(here.platform, "promote", "production").stderr
     assert here.verified("main", "--cluster", "us-east")["holds"]
+
+    here.signed("1100Gi")
+    several = "no signature holds on main until its 3 clusters run one release, and not 2"
+    assert f"warning: {several}" in run(here.platform, "commit", "--tree", "rendered").stderr
+    (planned,) = json.loads(run(here.platform, "promote", "eu-west", "--dry-run", "-o", "json").stdout)["deliveries"]
+    assert (planned["status"], planned["note"]) == ("planned", several)
+    told = run(here.platform, "promote", "eu-west").stderr
+    assert told.count("warning: ") == 1 and several in told
+    assert here.verified("main", code=1)["findings"]
+    assert not run(here.platform, "promote", "us-east").stderr
+    assert here.verified("main")["holds"]
+    assert several in run(here.platform, "promote", "us-east", "--back").stderr
+    run(here.platform, "promote", "us-east")
+    assert here.verified("main")["proven"]["sequence"] == 2
 
 
 def test_a_tree_that_is_signed_later_is_committed_again(world):

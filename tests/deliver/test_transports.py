@@ -16,7 +16,8 @@ from pathlib import Path
 import pytest
 
 from blueprint.deliver import Order, Remote, Status, deliver, source_of_promotion, source_of_rollback
-from blueprint.errors import EnvironmentLacks
+from blueprint.deliver.promote import kept
+from blueprint.errors import EnvironmentLacks, UsageError
 
 from .repositories import PATH, bare, both, files_at, git, history, own_config, someone_pushes
 from .test_verbs import over_http
@@ -109,28 +110,46 @@ def over(kind: str, folder: Path, remote: Path):
 KINDS = ["path", "file", "http", "ssh"]
 
 
+@pytest.mark.parametrize("form", ["env/{}", "main"])
 @pytest.mark.parametrize("kind", KINDS)
-def test_commit_promote_and_the_way_back(kind, remote, tmp_path):
+def test_commit_promote_and_the_way_back(kind, form, remote, tmp_path):
+    """A branch for each cluster, and one for all stages: there each cluster has a folder."""
     with over(kind, tmp_path, remote) as (address, settings), Remote.open(address, settings) as place:
-        stages, branch = [["preprod"], ["prod-a"]], "env/{}".format
+        stages, branch = [["preprod"], ["prod-a"]], form.format
 
         def commit(text):
             return deliver(place, Order(both(text).of(["preprod"]), branch("preprod"), PATH, keep=both(text)))
 
-        def promote():
-            found = source_of_promotion(place, "prod-a", stages, branch, PATH)
+        def promote(release=None):
+            found = release or source_of_promotion(place, "prod-a", stages, branch, PATH)
             return deliver(place, Order(found, branch("prod-a"), PATH, verb="Promote"))
+
+        def goes_back():
+            back, left = source_of_rollback(place, "prod-a", branch("prod-a"), PATH)
+            order = Order(back, branch("prod-a"), PATH, verb="Roll back", trailers={"Rolled-Back": left})
+            assert deliver(place, order).status is Status.COMMITTED
+            return left
+
+        def holds(cluster):
+            files = files_at(remote, branch(cluster))
+            return {path: data for path, data in files.items() if path.startswith(f"{PATH}/{cluster}/")}
 
         assert commit("one").status is Status.COMMITTED and commit("one").status is Status.UNCHANGED
         assert promote().status is Status.COMMITTED
-        first = files_at(remote, "env/prod-a")
+        first = holds("prod-a")
         assert commit("two").status is promote().status is Status.COMMITTED
-        assert files_at(remote, "env/prod-a") != first
-        back, left = source_of_rollback(place, "prod-a", branch("prod-a"), PATH)
-        assert left == both("two").name
-        deliver(place, Order(back, branch("prod-a"), PATH, verb="Roll back", trailers={"Rolled-Back": left}))
-    assert files_at(remote, "env/prod-a") == first
-    assert len(history(remote, "env/prod-a")) == 3
+        second = holds("prod-a")
+        assert commit("three").status is promote().status is Status.COMMITTED
+        assert len({str(each) for each in (first, second, holds("prod-a"))}) == 3
+        assert goes_back() == both("three").name and holds("prod-a") == second
+        assert goes_back() == both("two").name and holds("prod-a") == first
+        assert promote(kept(place, both("two").name[:12]).of(["prod-a"])).status is Status.COMMITTED
+        assert holds("prod-a") == second
+        with pytest.raises(UsageError, match="no release"):
+            kept(place, "0" * 12)
+        before = holds("preprod")
+    assert before == holds("preprod")  # nothing of it was touched by the other's ways
+    assert len(history(remote, branch("prod-a"))) == (6 if form != "main" else 9)
 
 
 @pytest.mark.conformance  # many connections to real servers
