@@ -24,7 +24,7 @@ from typing import Annotated, Any, get_origin
 
 from pydantic import TypeAdapter
 
-from blueprint.catalog.rules import FORMS, Rule, rules, spared
+from blueprint.catalog.rules import FORMS, Rule, rules
 from blueprint.check.patches import MAKERS
 from blueprint.spec import base
 from blueprint.spec.load import KINDS
@@ -180,7 +180,7 @@ def rule_page(rule: Rule) -> str:
     if rule.good:
         parts.append(f"## Good\n\n````{mark}\n{rule.good.rstrip()}\n````")
     if rule.near:
-        said = spared(rule)
+        said = rule.spared
         parts.append(f"## Near miss\n\n{_safe(said[0].upper() + said[1:])}\n\n````{mark}\n{rule.near.rstrip()}\n````")
     parts.append(f"## Fix\n\n{_safe(rule.fix)}")
     if rule.code in MAKERS:

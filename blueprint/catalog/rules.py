@@ -110,11 +110,6 @@ def _changed(text: str, change: str | dict[str, str]) -> str:
     return text
 
 
-def spared(rule: Rule) -> str:
-    """Why the near miss of a rule is none of its cases."""
-    return rule.spared or "this looks like it, and is right; the rule stays silent."
-
-
 def overview() -> str:
     """One line for each rule."""
     return "".join(f"{rule.code}  {rule.confidence:<7}  {rule.name:<36}  {rule.summary}\n" for rule in rules().values())
@@ -138,7 +133,7 @@ def describe(code: str) -> str:
     parts = [textwrap.fill(part, 100) for part in words]
     if rule.bad and FORMS[rule.form][1]:
         parts.append(textwrap.fill(FORMS[rule.form][1], 100))
-    for title, example in (("bad:", rule.bad), ("good:", rule.good), (f"near miss: {spared(rule)}", rule.near)):
+    for title, example in (("bad:", rule.bad), ("good:", rule.good), (f"near miss: {rule.spared}", rule.near)):
         if example:
             head = textwrap.fill(title, 100)
             parts.append(f"{head}\n{textwrap.indent(example.rstrip(), '    ')}")
