@@ -153,7 +153,9 @@ def long_labels(graph: Graph) -> Iterator[Finding]:
             message = (
                 f"cut to 63 characters the name ends in {name[62]!r}, which no label may; older releases leave it so"
             )
-            yield warn("ARG211", application.manifest, message, "metadata.name", fix)
+            yield say(
+                "ARG211", application.manifest, message, "metadata.name", fix, Severity.WARNING, Confidence.LIKELY
+            )
 
 
 RULES = ()

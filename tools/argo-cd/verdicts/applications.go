@@ -43,7 +43,7 @@ func (o objects) permitted(ctx context.Context) error {
 	for _, application := range o.applications {
 		project, known := o.projects[application.Spec.Project]
 		if !known {
-			continue
+			project = o.projects["default"]
 		}
 		conditions, err := util.ValidatePermissions(ctx, &application.Spec, project, clusters{})
 		if err != nil {
@@ -209,14 +209,21 @@ var questions = []string{
 
 // opted looks for an option that gives no other answer to any question than none.
 func (o objects) opted(context.Context) error {
+	policies := []*argo.SyncPolicy{}
 	for _, application := range o.applications {
-		if application.Spec.SyncPolicy == nil {
+		policies = append(policies, application.Spec.SyncPolicy)
+	}
+	for _, set := range o.sets {
+		policies = append(policies, set.Spec.Template.Spec.SyncPolicy)
+	}
+	for _, policy := range policies {
+		if policy == nil {
 			continue
 		}
-		for _, option := range application.Spec.SyncPolicy.SyncOptions {
+		for _, option := range policy.SyncOptions {
 			alone := argo.SyncOptions{option}
 			heard := slices.ContainsFunc(questions, alone.HasOption) || alone.GetOptionValue(common.SyncOptionPrune) != nil
-			if !heard {
+			if !heard && !strings.Contains(option, "{{") {
 				return fmt.Errorf("nothing asks for the option %s", option)
 			}
 		}

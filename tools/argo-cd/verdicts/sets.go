@@ -61,6 +61,9 @@ func (o objects) generated(ctx context.Context) error {
 					return fmt.Errorf("the Application %s still holds a template", application.Name)
 				}
 				made = append(made, *application)
+				if err := (objects{applications: []*argo.Application{application}, projects: o.projects}).permitted(ctx); err != nil {
+					return err
+				}
 			}
 		}
 		if err := rolled(ctx, set, made); err != nil {

@@ -213,14 +213,28 @@ func (o objects) claimed(ctx context.Context, claim *unstructured.Unstructured) 
 	if err != nil {
 		return err
 	}
+	if found.Status == health.HealthStatusHealthy || !o.binds(claim) {
+		return nil
+	}
+	used := false
 	for _, object := range o.delivered {
 		volumes, _, _ := unstructured.NestedSlice(object.Object, "spec", "template", "spec", "volumes")
 		for _, each := range volumes {
-			used, _, _ := unstructured.NestedString(each.(map[string]any), "persistentVolumeClaim", "claimName")
-			if used == claim.GetName() && syncwaves.Wave(claim) < syncwaves.Wave(object) && found.Status != health.HealthStatusHealthy {
-				return fmt.Errorf("%s is %s until %s of a later wave is there", name(claim), found.Status, name(object))
-			}
+			volume, _, _ := unstructured.NestedString(each.(map[string]any), "persistentVolumeClaim", "claimName")
+			used = used || volume == claim.GetName() && syncwaves.Wave(object) <= syncwaves.Wave(claim)
 		}
 	}
+	if !used && o.followed(claim) {
+		return fmt.Errorf("%s is %s while no pod of its wave uses it, and a later wave waits", name(claim), found.Status)
+	}
 	return nil
+}
+
+// binds says whether the class of a claim waits for its first pod.
+func (o objects) binds(claim *unstructured.Unstructured) bool {
+	class, _, _ := unstructured.NestedString(claim.Object, "spec", "storageClassName")
+	return slices.ContainsFunc(o.delivered, func(object *unstructured.Unstructured) bool {
+		mode, _, _ := unstructured.NestedString(object.Object, "volumeBindingMode")
+		return object.GetKind() == "StorageClass" && object.GetName() == class && mode == "WaitForFirstConsumer"
+	})
 }

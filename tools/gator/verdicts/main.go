@@ -7,6 +7,7 @@ package main
 import (
 	"bufio"
 	"encoding/json"
+	"fmt"
 	"os"
 
 	"github.com/open-policy-agent/frameworks/constraint/pkg/apis/externaldata/unversioned"
@@ -19,10 +20,25 @@ import (
 // acted is what the webhook does with the enforcement action of a constraint (pkg/webhook/policy.go validateConstraint).
 func acted(object *unstructured.Unstructured) error {
 	action, found, err := unstructured.NestedString(object.Object, "spec", "enforcementAction")
-	if err != nil || !found || action == "" {
+	if err != nil {
 		return err
 	}
+	if !found || action == "" {
+		return unread(object)
+	}
 	return util.ValidateEnforcementAction(util.EnforcementAction(action), object.Object)
+}
+
+// unread looks for scoped actions of a constraint that acts by another word than scoped.
+func unread(object *unstructured.Unstructured) error {
+	action, err := util.GetEnforcementAction(object.Object)
+	if err != nil {
+		return err
+	}
+	if _, scoped, _ := unstructured.NestedSlice(object.Object, "spec", "scopedEnforcementActions"); scoped && action != util.Scoped {
+		return fmt.Errorf("the action is %s, and scoped actions are not read", action)
+	}
+	return nil
 }
 
 func verdict(line []byte) error {

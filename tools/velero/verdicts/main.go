@@ -163,7 +163,7 @@ func read(known *runtime.Scheme, line []byte) ([]client.Object, error) {
 	if err := json.Unmarshal(line, &raw); err != nil {
 		return nil, err
 	}
-	found, locations := []client.Object{}, map[string]bool{}
+	found, located := []client.Object{}, false
 	namespaces := map[string]bool{}
 	for _, each := range raw {
 		var meta metav1.TypeMeta
@@ -185,12 +185,12 @@ func read(known *runtime.Scheme, line []byte) ([]client.Object, error) {
 		namespaces[object.GetNamespace()] = true
 		if location, is := object.(*velero.BackupStorageLocation); is {
 			location.Status.Phase = velero.BackupStorageLocationPhaseAvailable
-			locations[location.Namespace] = true
+			located = true
 		}
 		found = append(found, object)
 	}
 	for namespace := range namespaces {
-		if !locations[namespace] {
+		if !located {
 			location := &velero.BackupStorageLocation{ObjectMeta: metav1.ObjectMeta{Name: "default", Namespace: namespace}}
 			location.Status.Phase = velero.BackupStorageLocationPhaseAvailable
 			found = append(found, location)
