@@ -13,6 +13,7 @@ import datetime
 import statistics
 import sys
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from blueprint.conform import modules
@@ -27,7 +28,9 @@ ROOT = Path(__file__).resolve().parent.parent
 _KUEUE = (kueue.KUEUE, kueue.TRAINING)
 _ENGINES = (gatekeeper.GATEKEEPER, kyverno.KYVERNO, kyverno.REPORTS)
 _CANARIES = (rollouts.ROLLOUTS, rollouts.PROMETHEUS, keda.OPERATOR, keda.ADAPTER)
-_ARGOCD = (argocd.REDIS, argocd.REPOSITORY, argocd.CONTROLLER)
+#: It ends at once without the settings that an installation brings along.
+_CONTROLLER = replace(argocd.CONTROLLER, prepare=lambda ground: ground.create(*argocd.base()))
+_ARGOCD = (argocd.REDIS, argocd.REPOSITORY, _CONTROLLER)
 CLUSTERS: dict[str, tuple[tuple[Component, ...], float | None]] = {
     "etcd, API server, controller manager, scheduler, KWOK nodes": ((), 15.0),
     "Kueue and the training operator, too": (_KUEUE, None),
