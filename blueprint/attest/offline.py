@@ -20,6 +20,7 @@ from blueprint.attest.policy_evidence import CONSTRAINTS, KYVERNO, policies_of
 from blueprint.attest.policy_run import JUDGED, TEMPLATES, asks_service, record
 from blueprint.attest.refusal import said
 from blueprint.check.graph import labels_of
+from blueprint.check.shapes import mapping
 from blueprint.errors import EnvironmentLacks
 from blueprint.objects import Manifest
 
@@ -106,7 +107,18 @@ def _gator(place: Path, rules: Sequence[Manifest], objects: Sequence[Manifest]) 
         raise EnvironmentLacks(f"gator failed: {said(RuntimeError(done.stderr or done.stdout))}") from None
     if done.returncode and not found:
         raise EnvironmentLacks(f"gator failed: {said(RuntimeError(done.stderr))}")
-    return found or []
+    return [named(violation) for violation in found or []]
+
+
+def named(violation: object) -> dict[str, Any]:
+    """A violation without the objects that it is about: a Secret would be kept in the run with all that it holds."""
+    row = mapping(violation)
+    kept: dict[str, Any] = {"msg": str(row.get("msg") or "")}
+    for key in ("constraint", "violatingObject"):
+        body = mapping(row.get(key))
+        meta = {name: mapping(body.get("metadata")).get(name) for name in ("name", "namespace")}
+        kept[key] = {"apiVersion": body.get("apiVersion"), "kind": body.get("kind"), "metadata": meta}
+    return kept
 
 
 def _write(folder: Path, manifests: Sequence[Manifest]) -> None:

@@ -12,6 +12,7 @@ import pytest
 
 from blueprint.attest.dump import needed
 from blueprint.attest.evidence import World
+from blueprint.attest.offline import named
 from blueprint.attest.policy_evidence import PolicyEvidence
 from blueprint.attest.policy_run import from_run, record
 from blueprint.errors import UsageError
@@ -166,6 +167,27 @@ def test_a_policy_that_does_not_deny_is_not_shown_by_a_run(tmp_path: Path, place
         {key: ["Deny", "Audit"] if isinstance(value, list) else "deny" for key, value in spec.items()}
     )
     assert judge(a_run(tree), tmp_path, tree)[0] == []
+
+
+def test_a_violation_is_kept_without_what_the_object_holds(tmp_path: Path) -> None:
+    secret = {
+        "apiVersion": "v1",
+        "kind": "Secret",
+        "metadata": {"name": "s", "namespace": "team-a"},
+        "data": {"k": "cGxhbnRlZA=="},
+    }
+    constraint = {"kind": "BlueprintTenantBindings", "metadata": {"name": "tenant-bindings"}, "spec": {}}
+    kept = named({"msg": "no", "constraint": constraint, "violatingObject": secret, "target": "x"})
+    assert "cGxhbnRlZA" not in json.dumps(kept)
+    run = a_run()
+    run["outputs"]["gator"] = [kept]
+    file = tmp_path / "run.json"
+    file.write_text(json.dumps(run))
+    world = World()
+    from_run(world_of(TREE), file, world, "prod-a", DIGEST)
+    assert [refused.message for refused in world.refusals] == [
+        "tenant-bindings (BlueprintTenantBindings): fail for v1/Secret/team-a/s"
+    ]
 
 
 @pytest.mark.parametrize(
