@@ -18,6 +18,9 @@ _REFERENCE = re.compile(
     re.ASCII,
 )
 _MOST = 512
+_LONGEST_PATH = 255
+_IDENTIFIER = re.compile(r"[a-f0-9]{64}")
+_HUB = frozenset({"docker.io", "index.docker.io"})
 _LENGTHS = {"sha256": 64, "sha384": 96, "sha512": 128}
 
 
@@ -36,11 +39,25 @@ def image(text: str) -> Image:
     match = _REFERENCE.fullmatch(text) if len(text) <= _MOST else None
     if match is None:
         return Image("", "", "", _problem(text))
+    if problem := _too_much(text, match["repository"]):
+        return Image("", "", "", problem)
     digest = match["digest"] or ""
     algorithm, _, value = digest.partition(":")
     if digest and len(value) != _LENGTHS.get(algorithm, len(value)):
         return Image("", "", "", f"a {algorithm} digest has {_LENGTHS[algorithm]} hexadecimal digits, not {len(value)}")
     return Image(match["repository"], match["tag"] or "", digest, "")
+
+
+def _too_much(text: str, repository: str) -> str:
+    """What the form alone does not tell: the length of the path, and what is taken for a digest."""
+    if _IDENTIFIER.fullmatch(text):
+        return "64 hexadecimal digits are the identifier of an image, and no name"
+    first, slash, rest = repository.partition("/")
+    host = bool(slash) and (bool(set(first) & set(".:")) or first == "localhost" or first != first.lower())
+    path = rest if host else repository
+    if "/" not in path and (not host or first in _HUB):
+        path = f"library/{path}"
+    return f"its path has {len(path)} characters, and {_LONGEST_PATH} at most" if len(path) > _LONGEST_PATH else ""
 
 
 def _problem(text: str) -> str:

@@ -321,7 +321,10 @@ class _Reader:
             return
         missing = [key for key in ("apiVersion", "kind") if not value.get(key)]
         message = f"{missing[0]} is missing" if missing else "apiVersion and kind must be strings"
-        self._remark(Remark("YML111", f"not a Kubernetes object: {message}", line, column), 0)
+        # Files are read by their kind; that apiVersion is missing is seen only when somebody asks the server for it.
+        sure = Confidence.LIKELY if missing == ["apiVersion"] else Confidence.CERTAIN
+        remark = Remark("YML111", f"not a Kubernetes object: {message}", line, column, confidence=sure)
+        self._remark(remark, 0)
 
     def _list(self, items: list[Any], api_version: str, kind: str, line: int, column: int, unknown: _Unknown) -> None:
         """The objects of a List; members of a typed list take its version and kind, as kubectl has it."""

@@ -44,7 +44,7 @@ def known(of: Gpu, nvml: Nvml) -> list[dict[str, Any]]:
 
 
 def places(of: Gpu, name: str, nvml: Nvml) -> list[Place]:
-    """Where NVML lets an instance of a profile start: the profile with its slices and the memory nearest to its name."""
+    """Where NVML lets an instance of a profile start: the one with its slices and the memory nearest to its name."""
     profile = of.profile(name)
     assert profile
     rows = [row for row in known(of, nvml) if row["slices"] == profile.shape.g]

@@ -26,9 +26,9 @@ def sent(plane: ControlPlane, text: str) -> Iterator[tuple[Manifest, Answer]]:
         body = manifest.body
         if manifest.kind == "Namespace" and len(manifest.ref.name) < 64 and manifest.ref.name != "kube-system":
             plane.client.apply(body)
-        elif manifest.ref.namespace:
+        else:
             with suppress(NotReady):  # a namespace whose name no server takes
-                plane.namespace(manifest.ref.namespace)
+                plane.namespace(manifest.ref.namespace or "default")
         if manifest.kind == "Pod" and isinstance(body.get("spec"), dict):
             _named(plane, body["spec"], manifest.ref.namespace or "default")
         answer = plane.client.create(body, at=_target(body), dry_run=True)

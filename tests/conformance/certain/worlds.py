@@ -34,7 +34,7 @@ def world(manifests: list[Manifest], mark: str) -> World:
         if manifest.kind in _OWN:
             made.objects.append(_marked(body, mark))
         elif manifest.kind == "NodePool":
-            made.nodes += _nodes(body)
+            made.nodes += nodes(body)
         elif manifest.kind in ("Namespace", "LimitRange"):
             made.objects.append(body)
         else:
@@ -74,7 +74,8 @@ def _marked(body: Body, mark: str) -> Body:
     return body
 
 
-def _nodes(pool: Body) -> Iterator[Body]:
+def nodes(pool: Body) -> Iterator[Body]:
+    """A node for each of a pool of an example."""
     spec = pool["spec"]
     for number in range(spec["nodes"]):
         name = f"{pool['metadata']['name']}-{number}"

@@ -130,7 +130,7 @@ class Server:
         if isinstance(metadata, dict):
             metadata.pop("resourceVersion", None)
         if manifest.kind != "Namespace":
-            self._space(manifest.ref.namespace)
+            self._space(manifest.ref.namespace or "default")  # where no controller makes its account either
         answer = self.client.create(body, dry_run=True)
         if answer.status == 404 and SchemaPack.shipped().kind(manifest.api_version, manifest.kind) is None:
             return self._unserved(manifest, metadata)
@@ -144,7 +144,7 @@ class Server:
         return "" if answer.ok else answer.message
 
     def _space(self, name: str) -> None:
-        if name and name not in self._spaces:
+        if name not in self._spaces:
             self._spaces.add(name)
             self.client.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
             account = {"name": "default", "namespace": name}
