@@ -8,7 +8,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from bench import checking, page
+from bench import checking, page, reviewing
 from bench.peers import Peers
 from bench.process import Failed
 from bench.run import Result, run_size, shape_of
@@ -39,7 +39,8 @@ def main() -> int:
     print(page.table(results))
     if tools is not None:
         large = checking.run(checking.SIZES, options.runs, checking.SECONDS)
-        text = page.whole(results, machine, tools.versions(), options.runs, checking.section(large))
+        parts = f"{checking.section(large)}\n{reviewing.section(reviewing.run(options.runs))}"
+        text = page.whole(results, machine, tools.versions(), options.runs, parts)
         options.out.write_text(text, encoding="utf-8")
         print(f"\nwritten: {options.out}")
     return 0

@@ -50,7 +50,7 @@ def table(results: Sequence[Result]) -> str:
 def whole(
     results: Sequence[Result], machine: Mapping[str, str], versions: Mapping[str, str], runs: int, large: str
 ) -> str:
-    """The page; `large` is what it says of checking large trees."""
+    """The page; `large` is what it says of checking large trees and of reviewing changes."""
     sizes = "\n".join(
         f"- **{result.objects:,} objects** ({result.megabytes:.1f} MB of YAML): {result.shape.clusters} "
         f"cluster{'s' * (result.shape.clusters > 1)}, {result.shape.teams} teams with two training jobs and a model"

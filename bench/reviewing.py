@@ -1,52 +1,134 @@
 """`python -m bench.reviewing`: a review beside `diff -r` and dyff, in time and in what they notice.
 
-Ten thousand objects of which five hundred change; then every change of tests/review/changes.yaml, of which each tool is
-asked whether it shows a difference, and whether it says what is destroyed. Prints two tables for docs/review.md.
+Ten thousand objects of which five hundred change; then the changes of tests/review/changes.yaml and small.yaml, of
+which each tool is asked whether it shows a difference, and whether it says what is destroyed. Prints what the page has.
 """
 
 from __future__ import annotations
 
+import argparse
+import os
 import re
-import resource
 import shutil
-import statistics
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import yaml_rs
 
 from bench.platforms import Shape, write
+from bench.process import Failed, Series, measure
 from blueprint.pipeline import render_platform
 from blueprint.review.model import Risk
 from tests.review.conftest import Bench
 
 ROOT = Path(__file__).resolve().parent.parent
 GOLDEN = ROOT / "tests/golden/reference"
+TOOLS = Path(os.environ.get("BLUEPRINT_TOOLS") or ROOT / ".tools") / "bin"
 EVERY = 20
 """One file in so many changes."""
-RUNS = 3
+BUDGET = 3.0
+"""Seconds by the clock for the review."""
+OURS, DIFF, DYFF = "blueprint review", "diff -r", "dyff between"
+CORPORA = ("changes", "small")
+_DIFFERS = 'diff -r "$0" "$1"; test $? -eq 1'
+"""With exit code 0 where the folders differ, which they do."""
 
 
-def main() -> int:
-    """Measure in a scratch folder, and print both tables."""
-    dyff = ROOT / ".tools/bin/dyff"
+@dataclass(frozen=True, slots=True)
+class Noticed:
+    """What was told about changes that mean nothing, and about those that destroy something, by tool."""
+
+    changes: int
+    quiet: int
+    loud: int
+    raised: Mapping[str, int]
+    named: Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Reviewed:
+    """What was measured: rows of time with the lines that are printed, and what each tool noticed."""
+
+    objects: int
+    changed: int
+    rows: Mapping[str, tuple[Series, int]]
+    noticed: Noticed
+
+
+def run(runs: int) -> Reviewed:
+    """Measure in a scratch folder. Raises Failed where a tool ends with an error."""
+    dyff = TOOLS / "dyff"
     with tempfile.TemporaryDirectory(prefix="blueprint-bench-") as folder:
         scratch = Path(folder)
         base, head, objects, changed = trees(scratch)
-        print(f"{objects:,} objects, {changed} changed; seconds of processor time\n")
-        print("| | seconds | what it prints |\n|---|---:|---|")
-        ours = [sys.executable, "-m", "blueprint", "review", str(base), str(head)]
-        print(f"| `blueprint review` | {measured(ours, RUNS)} |")
-        print(f"| `diff -r` | {measured(['diff', '-r', str(base), str(head)], RUNS)} |")
+        commands = {OURS: [sys.executable, "-m", "blueprint", "review", str(base), str(head)]}
+        commands[DIFF] = ["sh", "-c", _DIFFERS, str(base), str(head)]
         if dyff.exists():
-            print(f"| `dyff between` | {measured([str(dyff), 'between', *map(str, joined(scratch, base, head))], 1)} |")
-        print()
-        noticed(scratch, dyff if dyff.exists() else None)
+            commands[DYFF] = [str(dyff), "between", *map(str, joined(scratch, base, head))]
+        found = {}
+        for name, command in commands.items():
+            series = measure(command, cwd=scratch, runs=runs)
+            found[name] = series, len((scratch / "bench.out").read_bytes().splitlines())
+        return Reviewed(objects, changed, found, noticed(scratch, dyff if dyff.exists() else None))
+
+
+def section(found: Reviewed) -> str:
+    """What the page of all benchmarks says of this."""
+    ours = found.rows[OURS][0].wall
+    lines = ["| row | wall s | CPU s | peak MiB | to review | prints | budget |"]
+    lines.append("| --- | ---: | ---: | ---: | ---: | ---: | --- |")
+    for name, (series, printed) in found.rows.items():
+        shortest, longest = series.spread
+        held = f"{BUDGET:.1f} s: {_held(series)}" if name == OURS else ""
+        lines.append(
+            f"| `{name}` | {series.wall:.2f} ({shortest:.2f}-{longest:.2f}) | {series.cpu:.2f} | {series.peak:.0f} "
+            f"| {series.wall / ours:.2f} | {printed:,} lines | {held} |"
+        )
+    told, tools = found.noticed, list(found.rows)
+    columns = " | ".join(f"`{name}`" for name in tools)
+    raised, named = (" | ".join(str(of[name]) for name in tools) for of in (told.raised, told.named))
+    table = "\n".join(lines)
+    return f"""## Reviewing a change
+
+{found.objects:,} objects, {found.changed} of them changed.
+
+{table}
+
+What each tool notices of {told.changes} changes of the corpus:
+
+| | {columns} |
+| --- |{" ---: |" * len(tools)}
+| told to change something, of {told.quiet} that mean nothing | {raised} |
+| told to destroy something, of {told.loud} that do | {named} |
+
+`blueprint review` reads both trees, pairs objects, compares them as the API server reads them, decides jobs and quotas
+on both sides, runs the checks on what changed, and prints a screen. `diff` and `dyff` show lines and fields; dyff is
+given each side as one file of documents, for it compares files. How: `python -m bench.reviewing`.
+"""
+
+
+def _held(series: Series) -> str:
+    """Whether the budget is held; a machine that is busy with other things cannot tell."""
+    if series.wall > BUDGET and os.getloadavg()[0] > len(os.sched_getaffinity(0)):
+        return "not judged, the machine was busy"
+    return "held" if series.wall <= BUDGET else "missed"
+
+
+def main() -> int:
+    """Measure, and print the section; 0 measured, 1 something failed."""
+    parser = argparse.ArgumentParser(prog="python -m bench.reviewing")
+    parser.add_argument("--runs", type=int, default=3)
+    try:
+        print(section(run(parser.parse_args().runs)))
+    except Failed as failure:
+        print(f"bench: {failure}", file=sys.stderr)
+        return 1
     return 0
 
 
@@ -84,40 +166,25 @@ def joined(scratch: Path, *folders: Path) -> Iterator[Path]:
         yield file
 
 
-def measured(command: Sequence[str], runs: int) -> str:
-    """Seconds of processor time, the median of some runs, and how much is printed."""
-    spent = []
-    lines = 0
-    for _ in range(runs):
-        before = resource.getrusage(resource.RUSAGE_CHILDREN)
-        done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT, timeout=600)
-        after = resource.getrusage(resource.RUSAGE_CHILDREN)
-        spent.append(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
-        lines = len(done.stdout.splitlines())
-    return f"{statistics.median(spent):.2f} | {lines:,} lines"
-
-
-def noticed(scratch: Path, dyff: Path | None) -> None:
+def noticed(scratch: Path, dyff: Path | None) -> Noticed:
     """What each tool makes of the corpus."""
-    changes: Any = yaml_rs.loads((ROOT / "tests/review/changes.yaml").read_text("utf-8"))
-    quiet = [change for change in changes if change.get("looks") == "frightening"]
+    changes: list[dict[str, Any]] = []
+    for name in CORPORA:
+        rows: Any = yaml_rs.loads((ROOT / f"tests/review/{name}.yaml").read_text("utf-8"))
+        changes += [dict(row) for row in rows]
+    quiet = [change for change in changes if change["class"] == "none"]
     loud = [change for change in changes if change["class"] == "destructive"]
-    shown = {"diff": 0, "dyff": 0}
+    ours, raised = Bench(), dict.fromkeys((OURS, DIFF, DYFF), 0)
     for number, change in enumerate(quiet):
-        base, head = pair(change, scratch / f"change-{number}")
-        shown["diff"] += bool(subprocess.run(["diff", "-rq", base, head], capture_output=True, check=False).stdout)
+        folder = scratch / f"change-{number}"
+        base, head = pair(change, folder)
+        raised[OURS] += ours.of(change).risk is not Risk.NONE
+        raised[DIFF] += bool(subprocess.run(["diff", "-rq", base, head], capture_output=True, check=False).stdout)
         if dyff:
-            files = list(joined(scratch / f"change-{number}", base, head))
-            command = [str(dyff), "between", "--set-exit-code", *map(str, files)]
-            shown["dyff"] += subprocess.run(command, capture_output=True, check=False).returncode == 1
-    print(f"| of {len(changes)} changes | `blueprint review` | `diff -r` | `dyff between` |\n|---|---:|---:|---:|")
-    ours = Bench()
-    risks = [ours.of(change).risk for change in (*quiet, *loud)]
-    raised = sum(risk is not Risk.NONE for risk in risks[: len(quiet)])
-    named = sum(risk is Risk.DESTRUCTIVE for risk in risks[len(quiet) :])
-    theirs = shown["dyff"] if dyff else "–"
-    print(f"| told to change something, of {len(quiet)} that mean nothing | {raised} | {shown['diff']} | {theirs} |")
-    print(f"| told to destroy something, of {len(loud)} that do | {named} | 0 | 0 |")
+            command = [str(dyff), "between", "--set-exit-code", *map(str, joined(folder, base, head))]
+            raised[DYFF] += subprocess.run(command, capture_output=True, check=False).returncode == 1
+    named = {OURS: sum(ours.of(change).risk is Risk.DESTRUCTIVE for change in loud), DIFF: 0, DYFF: 0}
+    return Noticed(len(changes), len(quiet), len(loud), raised, named)
 
 
 def pair(change: dict[str, Any], folder: Path) -> tuple[Path, Path]:
@@ -127,7 +194,7 @@ def pair(change: dict[str, Any], folder: Path) -> tuple[Path, Path]:
     head.mkdir()
     if "base" in change:
         (base / "a.yaml").write_text(change["base"], "utf-8")
-        (head / "a.yaml").write_text(change["head"], "utf-8")
+        (head / "a.yaml").write_text(edited(change.get("head", change["base"]), change), "utf-8")
         return base, head
     for edit in change["edits"]:
         for cluster in ("prod-a", "preprod") if "*" in edit["file"] else ("",):
