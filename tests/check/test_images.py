@@ -21,6 +21,7 @@ DIGEST = "sha256:" + "ab" * 32
         (f"Registry.Example.com/a@{DIGEST}", "Registry.Example.com/a", "", DIGEST),
         ("[::1]:5000/a:1", "[::1]:5000/a", "1", ""),
         ("a__b/c-d.e:v1_2", "a__b/c-d.e", "v1_2", ""),
+        (f"registry.example.com/{'a' * 255}:1", f"registry.example.com/{'a' * 255}", "1", ""),
     ],
 )
 def test_parts(text: str, repository: str, tag: str, digest: str) -> None:
@@ -36,6 +37,9 @@ def test_parts(text: str, repository: str, tag: str, digest: str) -> None:
         ("registry.example.com/Team/a", "lower-case"),
         ("a@sha256:abc", "digest"),
         (f"a@sha256:{'a' * 63}", "64 hexadecimal digits"),
+        ("0123456789abcdef" * 4, "identifier"),
+        ("a" * 248, "256 characters"),
+        (f"registry.example.com/{'a' * 256}:1", "256 characters"),
         ("a:-x", "form"),
         ("", "form"),
         ("a" * 600, "form"),
