@@ -56,9 +56,9 @@ pictures: $(READY) ## Draw the pictures of the README again
 	@$(BIN)/blueprint graph --cluster prod-a --of quota -o svg --out docs/pictures/quota.svg
 	@$(BIN)/blueprint graph --cluster prod-a --of waves -o svg --out docs/pictures/waves.svg
 
-tools: ## Build the Kubernetes programs that conformance tests run (needs Go)
+tools: $(READY) ## Build the Kubernetes programs that conformance tests run (needs Go)
 	@$(PYTHON) scripts/tools.py build --group conformance
-	@$(PYTHON) scripts/vllm_sources.py
+	@$(BIN)/python scripts/vllm_sources.py
 
 tools-engines: ## Build the policy engines' and Prometheus' command lines for their tests (needs Go)
 	@$(PYTHON) scripts/tools.py build --group engines
