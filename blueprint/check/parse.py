@@ -252,11 +252,12 @@ class _Reader:
         if chunk.lstrip()[:1] in ("{", "["):
             values = self._json(chunk)
             line = before = begin = 0
+            halves = r"\ud" in chunk.lower()
             for value, offset in values:
                 line += chunk.count("\n", before, offset)
                 begin = max(begin, chunk.rfind("\n", before, offset) + 1)
                 before = offset
-                fit = paired(value) if r"\ud" in chunk.lower() else value
+                fit = paired(value) if halves else value
                 if fit != value:
                     remarked(replace(_HALF, line=line, column=offset - begin), start)
                 yield fit, start + line, offset - begin

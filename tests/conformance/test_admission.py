@@ -53,7 +53,7 @@ def agree(oracle: Oracle, number: int, kueue: str = "") -> None:
     admitted = sum(each.theirs.admitted for each in compared)
     placed = sum(any(each.theirs.spreads.values()) for each in compared)
     wrong = {made.seed: each.differs for made, each in zip(calm, compared, strict=True) if each.differs}
-    print(f"{len(compared)} worlds, {admitted} admitted, {placed} placed on nodes: {len(wrong)} differ")
+    print(f"{len(compared)} worlds, {admitted} admitted, {placed} placed on nodes: {len(wrong)} differ", *wrong.items())
     assert not wrong, smallest(oracle, Question(kueue), wrong)
     assert number < 20 or len(compared) * 0.2 < admitted < len(compared) * 0.8, "the worlds decide nothing"
 
