@@ -8,6 +8,7 @@ a list map means nothing, unless order is part of what the list says (`ordered`)
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from copy import copy
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Generic, NamedTuple, TypeVar
@@ -105,6 +106,12 @@ class Lists:
     ) -> None:
         self._maps, self._sets = _Places(dict(maps)), _Places(dict.fromkeys(sets, True))
         self.ordered, self.free = ordered, free
+
+    def where(self, ordered: Callable[[SchemaPath, list[Any], list[Any]], bool]) -> Lists:
+        """The same lists, of an object that says itself where order counts."""
+        found = copy(self)
+        found.ordered = ordered
+        return found
 
     def keys(self, path: SchemaPath) -> ListMap | None:
         """The keys of the list map at a path, None where there is none."""

@@ -169,11 +169,20 @@ def _canonical(kind: Kind, schema: Mapping[str, Any], value: Json) -> Json:
 
 def lists(kind: Kind | None, manifest: Manifest, pack: SchemaPack) -> Lists:
     """The lists of an object's kind; those of the pods in it count even where a CRD does not say so."""
-    name = f"{manifest.kind}.{manifest.ref.group}" if manifest.ref.group else manifest.kind
+    name = manifest.ref.kind_name
+    return _lists(manifest.api_version, manifest.kind, name, kind is not None, pack).where(
+        _ordered(manifest.body, name)
+    )
+
+
+@lru_cache(maxsize=64)
+def _lists(api_version: str, called: str, name: str, known: bool, pack: SchemaPack) -> Lists:
+    """The lists of a kind, worked out once for all its objects."""
+    kind = pack.kind(api_version, called) if known else None
     maps: dict[SchemaPath, ListMap] = dict(kind.list_maps) if kind else {}
     sets = set(kind.sets) if kind else set()
     pod_maps, pod_sets = _pod_lists(pack)
-    if manifest.kind != "Pod":
+    if called != "Pod":
         for where in pod_spec_paths(name):
             maps |= {(*where, *path): shape for path, shape in pod_maps.items()}
             sets |= {(*where, *path) for path in pod_sets}
@@ -184,7 +193,7 @@ def lists(kind: Kind | None, manifest: Manifest, pack: SchemaPack) -> Lists:
                 maps |= {(*place.spec, alone, *path): shape for path, shape in of_one.items() if path}
     maps |= {tuple(path): ListMap(tuple(keys), {}) for path, keys in _more().get(name, ())}
     sets |= {_schema_path(path) for path in table("review_risks")["sets"].get(name, ())}
-    return Lists(maps, sets, _ordered(manifest.body, name), _free(name))
+    return Lists(maps, sets, free=_free(name))
 
 
 def _schema_path(path: str) -> SchemaPath:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any
 
 from blueprint.catalog.crds import Json
@@ -36,9 +36,13 @@ class Rule:
     say: str
     source: str
 
-    def takes(self, kind: str, path: str, edit: Edit) -> bool:
-        """Whether the row is about this edit of an object of this kind."""
-        if not any(fnmatchcase(kind, pattern) for pattern in self.kinds) or not self.path.fullmatch(path):
+    def about(self, kind: str) -> bool:
+        """Whether the row is about objects of this kind."""
+        return any(fnmatchcase(kind, pattern) for pattern in self.kinds)
+
+    def says(self, path: str, edit: Edit) -> bool:
+        """Whether the row is about this edit, of objects of its kinds."""
+        if not self.path.fullmatch(path):
             return False
         if self.op and self.op not in operations(edit):
             return False
@@ -144,7 +148,13 @@ def _leaves(value: Json, steps: tuple[Step, ...]) -> Iterator[tuple[tuple[Step, 
 def rule_for(kind: str, edit: Edit) -> Rule | None:
     """The first row about an edit, None where the table does not speak of it."""
     path = path_of(kind, edit)
-    return next((rule for rule in rules() if rule.takes(kind, path, edit)), None)
+    return next((rule for rule in _about(kind) if rule.says(path, edit)), None)
+
+
+@lru_cache(maxsize=1 << 10)
+def _about(kind: str) -> tuple[Rule, ...]:
+    """The rows about a kind, in order."""
+    return tuple(rule for rule in rules() if rule.about(kind))
 
 
 def row_for(kind: str, section: str) -> dict[str, Any] | None:
