@@ -197,9 +197,13 @@ def port(question: dict[str, Any]) -> dict[str, Any]:
     """The reading of VLLM_PORT in an environment."""
     from vllm.envs import get_vllm_port
 
-    os.environ.pop("VLLM_PORT", None)
+    before = dict(os.environ)
     os.environ.update({name: value for name, value in question["variables"].items() if name.startswith("VLLM_")})
-    return {"port": get_vllm_port()}
+    try:
+        return {"port": get_vllm_port()}
+    finally:
+        os.environ.clear()
+        os.environ.update(before)
 
 
 def metrics(question: dict[str, Any]) -> dict[str, Any]:
