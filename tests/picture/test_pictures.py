@@ -169,10 +169,13 @@ def test_anybodys_manifests():
     reading = queues(3)
     (quota,) = drawn(reading, ["quota"])
     assert quota.title == "Quotas"
-    (waves, network) = drawn(reading, ["waves", "network"])
+    (_, waves, network) = drawn(reading, ["quota", "waves", "network"])
     assert waves.table.rows == () and network.table.rows == ()
-    for each in (waves, network):
+    for each, words in ((waves, "No Application of Argo CD holds"), (network, "No Namespace is here")):
         ElementTree.fromstring(each.scene.svg())
+        assert words in each.says and words in each.mermaid and words in each.scene.svg()
+    with pytest.raises(UsageError, match="nothing to draw"):
+        drawn(reading, ["waves", "network"])
 
 
 def test_what_is_not_there_is_told():
