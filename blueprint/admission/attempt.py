@@ -9,17 +9,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from blueprint.admission.amounts import FlavorResource, Usage, quotient
+from blueprint.admission.amounts import Amounts, FlavorResource, Usage, quotient
 from blueprint.admission.demand import Workload
 from blueprint.admission.fairness import fair
 from blueprint.admission.flavors import Assigner, Assignment, PodSetChoice, Tried
 from blueprint.admission.modes import Mode, Possibility, Suits
-from blueprint.admission.placement import Request, place
+from blueprint.admission.placement import Request, place, take
 from blueprint.admission.preemption import Bid, Target, classical
 from blueprint.admission.quota import borrowing_height
 from blueprint.admission.reasons import Kind, Reason
 from blueprint.admission.state import OnNodes, Queue, Running, State
-from blueprint.admission.topology import Failure, Spread
+from blueprint.admission.topology import Failure, Spread, Values
 
 Requests = dict[str, list[Request]]
 """What is to be placed, by flavor."""
@@ -167,11 +167,17 @@ class Scheduler:
         """Place everything and note where in `by_name`; or nothing, and the flavor and pod set that do not fit."""
         gates = self.state.gates
         spreads: dict[str, Spread] = {}
-        for flavor, wanted in requests.items():
-            placed = place(queue.topologies[flavor], wanted, gates, empty=empty)
+        others = self.state.world.settings.behaves("tas-counts-other-flavors") and len(requests) > 1
+        assumed: dict[Values, Amounts] = {}
+        for flavor in sorted(requests) if others else requests:
+            topology, wanted = queue.topologies[flavor], requests[flavor]
+            counted = others and topology.by_host
+            placed = place(topology, wanted, gates, empty=empty, before=assumed if counted else None)
             if isinstance(placed, Failure):
                 return flavor, placed
             spreads |= placed
+            for request in wanted if counted else ():
+                take(assumed, request, placed.get(request.podset, []), gates)
         for name, each in by_name.items():
             each.spread = spreads.get(name, each.spread)
         return None

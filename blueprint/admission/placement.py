@@ -54,45 +54,57 @@ def gates_of(settings: Settings) -> Gates:
 
 
 def place(
-    topology: Topology, requests: Sequence[Request], gates: Gates = Gates(), *, empty: bool = False
+    topology: Topology,
+    requests: Sequence[Request],
+    gates: Gates = Gates(),
+    *,
+    empty: bool = False,
+    before: Mapping[Values, Amounts] | None = None,
 ) -> dict[str, Spread] | Failure:
     """Place all pod sets on the nodes of one flavor, groups together; the first that does not fit ends it.
 
-    With `empty` other workloads are thought away. Answers are kept: many ask for the same while the same is used.
+    With `empty` other workloads are thought away. `before` is used by pod sets of the same workload on other flavors.
+    Answers are kept: many ask for the same while the same is used.
     """
+    if before:
+        return _place(topology, requests, gates, before, empty=empty)
     asked = [(r.podset, r.count, tuple(r.pod.items()), topology.kind(r.placement), r.wish, r.implied) for r in requests]
     key = (None if empty else topology.ledger.mark, gates, *asked)
     known = topology.answers.get(key)
     if known is None:
         if len(topology.answers) >= _MOST_ANSWERS:
             topology.answers.clear()
-        known = topology.answers[key] = _place(topology, requests, gates, empty=empty)
+        known = topology.answers[key] = _place(topology, requests, gates, {}, empty=empty)
     return known
 
 
 def _place(
-    topology: Topology, requests: Sequence[Request], gates: Gates, *, empty: bool
+    topology: Topology, requests: Sequence[Request], gates: Gates, before: Mapping[Values, Amounts], *, empty: bool
 ) -> dict[str, Spread] | Failure:
     groups: dict[str, list[Request]] = {}
     for index, request in enumerate(requests):
         key = str(index) if request.wish.group is None else request.wish.group
         groups.setdefault(key, []).append(request)
     placed: dict[str, Spread] = {}
-    assumed: dict[Values, Amounts] = {}
+    assumed: dict[Values, Amounts] = dict(before)
     for members in groups.values():
         leader, workers = _roles(members)
         found = _place_group(topology, workers, leader, gates, assumed, empty=empty)
         if isinstance(found, Failure):
             return found
         for request in members:
-            spread = found.get(request.podset, [])
-            placed[request.podset] = spread
-            for values, count in spread:
-                used = {name: value * count for name, value in request.pod.items()}
-                if gates.together:
-                    used[PODS] = used.get(PODS, 0) + count
-                assumed[values] = summed((assumed.get(values, {}), used))
+            placed[request.podset] = found.get(request.podset, [])
+            take(assumed, request, placed[request.podset], gates)
     return placed
+
+
+def take(assumed: dict[Values, Amounts], request: Request, spread: Spread, gates: Gates) -> None:
+    """Add what the pods of one pod set use, where they are placed."""
+    for values, count in spread:
+        used = {name: value * count for name, value in request.pod.items()}
+        if gates.together:
+            used[PODS] = used.get(PODS, 0) + count
+        assumed[values] = summed((assumed.get(values, {}), used))
 
 
 def _roles(members: Sequence[Request]) -> tuple[Request | None, Request]:
