@@ -35,6 +35,9 @@ LARGEST_BUNDLE: Final = 64 * 2**20
 PLAIN: Final = "100644"
 EXECUTABLE: Final = "100755"
 
+_FOUND: Final = ("blob", "size")
+"""What `git cat-file --batch` says behind the name of an object that is there; else one word, such as `missing`."""
+
 Mode = Literal["100644", "100755"]
 
 
@@ -260,12 +263,39 @@ def _blobs(repository: Path, names: Sequence[str]) -> Iterator[bytes]:
     position = 0
     for _ in names:
         end = output.index(b"\n", position) + 1
-        size = int(output[position:end].split()[-1])
+        name, *kind = output[position:end].split()
+        if len(kind) != len(_FOUND):
+            hint = "git fetch --refetch"
+            raise UsageError(f"{name.decode()} of this commit is not there", where=str(repository), hint=hint)
+        size = int(kind[-1])
         yield output[end : end + size]
         position = end + size + 1
 
 
-def top_of(tree: Path) -> Path:
-    """The top of the work tree of Git in which a folder lies. Raises UsageError where it lies in none."""
-    place = tree if tree.is_dir() else tree.parent
-    return Path(_git(place, "rev-parse", "--show-toplevel").decode().removesuffix("\n"))
+def top_of(tree: Path) -> tuple[Path, str]:
+    """The top of the work tree of Git in which a folder lies, there or not, and the folder's path in it.
+
+    Raises UsageError where it lies in none, and for a link that a work tree holds: which folder of another commit is
+    judged would be for whoever committed the link to say.
+    """
+    place = Path(os.path.abspath(tree))  # noqa: PTH100 - Path.resolve follows the links that are looked for
+    for each in (place, *place.parents):
+        if each.is_symlink() and _held(each.parent):
+            hint = "name the folder that it leads to"
+            message = "this is a link of a work tree: a commit holds the link, not the tree"
+            raise UsageError(message, where=str(each), hint=hint)
+    top = _top(next(each for each in (place, *place.parents) if each.is_dir()))
+    return top, place.resolve().relative_to(top).as_posix()
+
+
+def _top(folder: Path) -> Path:
+    return Path(_git(folder, "rev-parse", "--show-toplevel").decode().removesuffix("\n"))
+
+
+def _held(folder: Path) -> bool:
+    """Whether a work tree holds a folder."""
+    try:
+        _top(folder)
+    except UsageError:
+        return False
+    return True

@@ -219,8 +219,8 @@ def listing(tree: Path, rev: str | None) -> Listing:
 
     if rev is None:
         return of_folder(tree)
-    top = top_of(tree)
-    return of_commit(top, rev, tree.resolve().relative_to(top).as_posix())
+    top, folder = top_of(tree)
+    return of_commit(top, rev, folder)
 
 
 def _again(specs: Path) -> Listing:

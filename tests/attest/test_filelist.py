@@ -155,7 +155,25 @@ def test_commits_of_repositories_that_try_to_mislead(tmp_path: Path, monkeypatch
     git("replace", blob, other)
     assert git("cat-file", "-p", blob) == "something else"
     assert of_commit(tmp_path, "HEAD", "rendered").rows == before.rows
-    assert top_of(tmp_path / "rendered") == tmp_path
+    assert top_of(tmp_path / "rendered") == (tmp_path, "rendered")
+    assert top_of(tmp_path / "not/on/the/disk") == (tmp_path, "not/on/the/disk")
+    (tmp_path / f".git/objects/{blob[:2]}/{blob[2:]}").unlink()
+    with pytest.raises(UsageError, match="is not there"):
+        of_commit(tmp_path, "HEAD", "rendered")
+
+
+def test_a_link_does_not_say_which_folder_of_a_commit_is_judged(tmp_path: Path) -> None:
+    """A commit that is checked out leads `rendered` to a good tree, and the one that is judged has a bad one there."""
+    repository = tmp_path / "repository"
+    (repository / "good").mkdir(parents=True)
+    subprocess.run(["git", "init", "-q"], cwd=repository, check=True)
+    for name in ("rendered", "gone"):
+        (repository / name).symlink_to("good" if name == "rendered" else "nowhere")
+        for tree in (repository / name, repository / name / "below"):
+            with pytest.raises(UsageError, match="a link of a work tree"):
+                top_of(tree)
+    (tmp_path / "outside").symlink_to(repository)
+    assert top_of(tmp_path / "outside/good") == (repository, "good"), "no commit holds that link"
 
 
 @pytest.mark.parametrize(
