@@ -50,7 +50,14 @@ class Program:
     def key(self) -> str:
         """Ten hex digits over everything that decides the bytes of the program."""
         digest = hashlib.sha256()
-        for part in (self.package, self.toolchain, self.ldflags, str(dict(self.environment)), sys.platform, platform.machine()):
+        for part in (
+            self.package,
+            self.toolchain,
+            self.ldflags,
+            str(dict(self.environment)),
+            sys.platform,
+            platform.machine(),
+        ):
             digest.update(part.encode() + b"\0")
         own = sorted((self.source / self.package).glob("*.go")) if self.package.startswith("./") else []
         for file in (self.source / "go.mod", self.source / "go.sum", *own):
