@@ -29,10 +29,11 @@ from typing import Any, Final
 
 import orjson
 
+from blueprint.attest import statement
 from blueprint.attest.bundle import Proof
 from blueprint.attest.filelist import SUFFIX
 from blueprint.attest.merkle import is_beginning, node, root_from
-from blueprint.attest.order import ANY, Scope, Seen, scope
+from blueprint.attest.order import ANY, Scope, Seen, meet, scope
 from blueprint.errors import UsageError
 from blueprint.finding import Finding, Source
 
@@ -70,15 +71,22 @@ class Ledger:
     def open(cls, root: Path) -> Ledger:
         """Read a ledger; a folder that does not exist is an empty one. Raises UsageError for one that is damaged."""
         ledger = cls(root)
+        trees: list[tuple[str, Scope, int]] = []
         with _read(root):
-            ledger.highest = dict(_highest(root))
-            for bundle in sorted(root.glob(f"bundles/*{SUFFIX}")):
+            bundles = sorted(root.glob(f"bundles/*{SUFFIX}"))
+            for bundle in bundles:
                 data, name = bundle.read_bytes(), bundle.name.removesuffix(SUFFIX)
                 if sha256(data).hexdigest() != name:
                     raise ValueError(f"bundles/{bundle.name} is not the bundle that was kept")
                 ledger.entries += _entries(data, name)
-                if not ledger.highest:
-                    raise ValueError(f"bundles are kept, and {_FILE} is gone")
+                trees += [(bundle.name, *tree) for tree in _trees(data)]
+            # After the bundles, which `save` writes after it: what others keep meanwhile contradicts nothing.
+            ledger.highest = dict(_highest(root))
+            if bundles and not ledger.highest:
+                raise ValueError(f"bundles are kept, and {_FILE} is gone")
+            for name, clusters, sequence in trees:
+                if not any(sequence <= number for seen, (number, _) in ledger.highest.items() if meet(seen, clusters)):
+                    raise ValueError(f"bundles/{name} has the sequence {sequence}, and {_FILE} knows older trees only")
         ledger.entries.sort(key=lambda entry: (entry.log, entry.size, entry.index))
         return ledger
 
@@ -303,6 +311,13 @@ def _entries(data: bytes, name: str) -> list[Entry]:
             )
         )
     return found
+
+
+def _trees(data: bytes) -> Iterator[tuple[Scope, int]]:
+    """Clusters and sequence of the tree whose list a kept bundle is; nothing for any other."""
+    match orjson.loads(base64.b64decode(json.loads(data)["dsseEnvelope"]["payload"])):
+        case {"predicateType": statement.RENDER, "predicate": {"clusters": dict(clusters), "sequence": int(sequence)}}:
+            yield scope(clusters), sequence
 
 
 def _shard(proof: dict[str, Any]) -> str:

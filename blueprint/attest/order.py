@@ -32,7 +32,7 @@ def in_order(seen: Seen, clusters: Collection[str], sequence: int, digest: str) 
     the same.
     """
     for known, (number, before) in sorted(seen.items()):
-        if not _meet(known, clusters):
+        if not meet(known, clusters):
             continue
         if sequence < number:
             of = "" if ANY in known else f" of {', '.join(known)}"
@@ -41,5 +41,6 @@ def in_order(seen: Seen, clusters: Collection[str], sequence: int, digest: str) 
             raise Refused("SIG110", f"another tree with the sequence {sequence} was seen before")
 
 
-def _meet(known: Scope, clusters: Collection[str]) -> bool:
+def meet(known: Scope, clusters: Collection[str]) -> bool:
+    """Whether what was seen of some clusters says something of a tree of these."""
     return not clusters or ANY in known or not set(known).isdisjoint(clusters)

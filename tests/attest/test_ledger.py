@@ -14,16 +14,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from blueprint.attest.bundle import Proof
 from blueprint.attest.growth import Log, _numbered
 from blueprint.attest.ledger import Ledger
 from blueprint.attest.merkle import is_beginning, root_from
 from blueprint.attest.order import in_order
 from blueprint.attest.refusal import Refused
-from blueprint.attest.statement import RENDER, statement
+from blueprint.attest.sign import WithKey, signed
+from blueprint.attest.statement import RENDER, Rendered, render_statement, statement
 from blueprint.errors import EnvironmentLacks, UsageError
 from tests.attest.sigstore.merkle import Tree
+from tests.attest.sigstore.pki import new_key
 from tests.attest.sigstore.rekor import RekorV2
-from tests.attest.world import Office
+from tests.attest.world import MADE, Office
 
 
 def _tree(size: int) -> Tree:
@@ -265,6 +268,29 @@ def test_a_ledger_whose_numbers_are_gone_is_damaged(tmp_path: Path, office: Offi
     (tmp_path / "ledger.json").rmdir()
     (tmp_path / "ledger.json").write_bytes(kept)
     assert Ledger.open(tmp_path).findings() == []
+
+
+@pytest.mark.parametrize("key", [False, True])
+def test_older_numbers_beside_newer_bundles_are_damage(tmp_path: Path, office: Office, key: bool) -> None:
+    """Whoever puts an older ledger.json back would let the tree of its time pass again."""
+
+    def sign(sequence: int, clusters: str) -> tuple[bytes, Proof]:
+        signer = WithKey(new_key()) if key else office.signer()
+        return signed(render_statement(Rendered((), dict.fromkeys(clusters, MADE), sequence)), signer)
+
+    files = []
+    for sequence, clusters in ((4, "ab"), (5, "ab"), (2, "c"), (6, "a")):
+        ledger = Ledger.open(tmp_path)
+        ledger.take(*sign(sequence, clusters))
+        ledger.save(clusters, sequence, "")
+        files.append((tmp_path / "ledger.json").read_bytes())
+    assert Ledger.open(tmp_path).highest == {("a", "b"): (5, ""), ("c",): (2, ""), ("a",): (6, "")}
+    for older in files[:-1]:
+        (tmp_path / "ledger.json").write_bytes(older)
+        with pytest.raises(UsageError, match="knows older trees only"):
+            Ledger.open(tmp_path)
+    (tmp_path / "ledger.json").write_bytes(b'{"highest": {"all": [6, "x"]}}')
+    assert Ledger.open(tmp_path).highest == {("*",): (6, "")}, "a ledger of the first form is none that was changed"
 
 
 def test_a_checkpoint_outlasts_the_bundle_that_brought_it(tmp_path: Path, office: Office, log: RekorV2) -> None:
