@@ -24,6 +24,7 @@ from blueprint.check.shapes import items, mapping
 from blueprint.errors import UsageError
 from blueprint.finding import Finding
 from blueprint.objects import Manifest
+from blueprint.spec.images import once
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +77,7 @@ def dump_lock(rows: Mapping[str, Mapping[str, Any]]) -> str:
 def read_lock(file: Path) -> dict[str, Locked]:
     """Name → row. Raises UsageError for what `dump_lock` does not write."""
     try:
-        document = json.loads(file.read_bytes())
+        document = json.loads(file.read_bytes(), object_pairs_hook=once)
         if document["version"] != 1:
             raise ValueError("another version")
         rows = {}
@@ -84,9 +85,12 @@ def read_lock(file: Path) -> dict[str, Locked]:
             signed_at = moment(row["signedAt"])
             if signed_at is None or not re.fullmatch("sha256:[0-9a-f]{64}", row["digest"]):
                 raise ValueError(name)
+            _, _, _, digest = parts(name)
+            if digest not in ("", row["digest"]):
+                raise ValueError(f"{name} has another digest than its own")
             who = str(row["identity"]), str(row["issuer"])
             rows[name] = Locked(row["digest"], *who, signed_at, row.get("logIndex"), moment(row.get("builtAt")))
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError, Refused) as error:
         raise UsageError(f"this is no lock of images: {error}", where=str(file)) from None
     return rows
 
@@ -100,23 +104,44 @@ def check_images(
     max_age: timedelta | None = None,
     now: datetime | None = None,
 ) -> Iterator[Finding]:
-    """Every image of a pod under one of the prefixes must be in the lock, by its digest, and signed by a signer."""
+    """Every image under one of the prefixes must be in the lock, by its digest, and signed by one of the signers.
+
+    Signatures lie beside the image: what was seen of one repository says nothing of a copy in another, where the gate
+    in the cluster finds none. Names may be several for one image; one row that holds is enough.
+    """
     now = now or datetime.now(UTC)
-    by_digest = {row.digest: row for row in locked.values()}
+    rows: dict[tuple[str, str], list[Locked]] = {}
+    for name, row in locked.items():
+        host, repository, _, _ = parts(name)
+        rows.setdefault((named(f"{host}/{repository}"), row.digest), []).append(row)
     for manifest, path, text in used(manifests):
         if not any(named(text).startswith(named(prefix)) for prefix in prefixes):
             continue
         try:
-            row = by_digest.get(reference(text).digest)
-            if row is None:
-                raise Refused("SIG403", f"{text} is not in the lock: nobody has seen a signature of it")
-            if (row.identity, row.issuer) not in signers:
-                raise Refused("SIG104", f"{text} is signed by {row.identity} (issuer {row.issuer}), who may not")
-            recent(text, row.built_at, max_age, now)
+            image = reference(text)
+            found = rows.get((named(f"{image.host}/{image.repository}"), image.digest), [])
+            _hold(text, found, signers, max_age, now)
         except Refused as refused:
             yield Finding(
                 refused.code, refused.message, manifest.source, object=manifest.ref, path=path, fix=refused.fix
             )
+
+
+def _hold(
+    text: str,
+    rows: Collection[Locked],
+    signers: Collection[tuple[str, str]],
+    max_age: timedelta | None,
+    now: datetime,
+) -> None:
+    """Hold an image to its rows: one must be of a signer, and the newest build in time. Raises Refused."""
+    if not rows:
+        raise Refused("SIG403", f"{text} is not in the lock: nobody has seen a signature of it there")
+    ours = [row for row in rows if (row.identity, row.issuer) in signers]
+    if not ours:
+        row = next(iter(rows))
+        raise Refused("SIG104", f"{text} is signed by {row.identity} (issuer {row.issuer}), who may not")
+    recent(text, max((row.built_at for row in ours if row.built_at), default=None), max_age, now)
 
 
 def gates(manifests: Collection[Manifest]) -> Iterator[tuple[list[str], set[tuple[str, str]], timedelta | None]]:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -13,6 +14,9 @@ from blueprint.cli.app import Format, Output, app, write_as, write_json, write_t
 from blueprint.errors import UsageError
 from blueprint.finding import Finding, Report
 from blueprint.report import Totals
+
+if TYPE_CHECKING:
+    from blueprint.objects import Manifest
 
 images = typer.Typer(
     no_args_is_help=True, rich_markup_mode=None, help="Resolve images to digests, and refuse unsigned ones."
@@ -74,7 +78,7 @@ def check_(
     file: _Lock = Path("images.lock"),
     output: Format = Output.TEXT,
 ) -> None:
-    """Hold every image of a tree to the lock and to the tree's own image gate, without a network."""
+    """Hold every image of a tree to the lock and to the image gates of its cluster, without a network."""
     from blueprint.attest.imagelock import check_images, gates, read_lock
     from blueprint.check.read import read
 
@@ -84,14 +88,38 @@ def check_(
     locked = read_lock(file)
     reading = read(paths)
     manifests = reading.manifests
-    known = list(gates(manifests))
+    # What cannot be read may name an image, too.
+    findings, known = [*reading.findings], False
+    for judging, judged in _apart(manifests, paths):
+        for prefixes, signers, age in gates(judging):
+            known = True
+            findings += check_images(judged, locked, prefixes, signers, max_age=age)
     if not known:
         raise UsageError("the tree renders no image gate", hint="a Policy with `images` says who may sign")
-    # What cannot be read may name an image, too.
-    findings = [*reading.findings]
-    for prefixes, signers, age in known:
-        findings += check_images(manifests, locked, prefixes, signers, max_age=age)
     _tell(output, findings, started, len(manifests))
+
+
+def _apart(manifests: Sequence[Manifest], paths: Sequence[Path]) -> Iterator[tuple[list[Manifest], list[Manifest]]]:
+    """Objects with gates, and those that these judge: each cluster of a tree by itself, for a Policy may hold in some.
+
+    What lies in no cluster's folder is judged by every gate, and judges everything.
+    """
+    from blueprint.tree.lock import NAME, parse
+
+    folders = [
+        path / cluster
+        for path in paths
+        if (path / NAME).is_file()
+        for cluster in parse((path / NAME).read_bytes())[0].clusters
+    ]
+    held: dict[Path | None, list[Manifest]] = {}
+    for manifest in manifests:
+        place = Path(manifest.source.file)
+        held.setdefault(next((each for each in folders if place.is_relative_to(each)), None), []).append(manifest)
+    everywhere = held.pop(None, [])
+    yield everywhere, [*manifests]
+    for own in held.values():
+        yield own, [*own, *everywhere]
 
 
 def _of_specs(root: Path) -> tuple[list[str], list[Finding]]:

@@ -10,7 +10,7 @@ import json
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from pydantic_core import PydanticCustomError
 
@@ -63,6 +63,14 @@ def locked(image: str, tags: object) -> str:
     return f"{image}@{digest}"
 
 
+def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """An object in JSON whose keys stand once. Raises ValueError: of two rows a person may read the other one."""
+    keyed = dict(pairs)
+    if len(keyed) != len(pairs):
+        raise ValueError("a name stands twice")
+    return keyed
+
+
 def read(root: Path) -> tuple[Tags, bytes, Finding | None]:
     """The lock beside the specs, its bytes, and what is wrong with it; where there is none, no tag is known."""
     data = next((found for _, found in beside(root, IMAGES_LOCK)), b"")
@@ -73,7 +81,7 @@ def read(root: Path) -> tuple[Tags, bytes, Finding | None]:
     try:
         if len(data) > MAX_BYTES:
             raise ValueError("too large")
-        document = json.loads(data)
+        document = json.loads(data, object_pairs_hook=once)
         if document["version"] != 1:
             raise ValueError("another version")
         digests = {str(name): row["digest"] for name, row in document["images"].items()}

@@ -399,7 +399,9 @@ def test_images_of_custom_kinds_are_held_to_the_lock(path: str) -> None:
 
     def codes(image: str, group: str = version) -> list[tuple[str, str]]:
         body = {"apiVersion": group, "kind": kind, "metadata": {"name": "x", "namespace": "t"}, "spec": spec(image)}
-        found = check_images([Manifest(body, Source("x.yaml"))], {"a": row}, ["r.example.com/"], {("s", "i")})
+        found = check_images(
+            [Manifest(body, Source("x.yaml"))], {"r.example.com/x:1": row}, ["r.example.com/"], {("s", "i")}
+        )
         return [(finding.code, finding.path) for finding in found]
 
     row = Locked("sha256:" + "a" * 64, "s", "i", datetime.now(UTC))

@@ -67,6 +67,9 @@ BROKEN = {
     "a digest of another kind": lock({TAG: "sha512:" + "a" * 128}),
     "a digest that is cut": lock({TAG: "sha256:" + "a" * 63}),
     "a digest that is a number": lock({TAG: 5}),
+    "a name that stands twice": lock().replace(
+        '"images": {', f'"images": {{"{TAG}": {{"digest": "sha256:{"b" * 64}"}}, '
+    ),
     "deep": "[" * 100_000,
     "large": lock() + " " * (1 << 20),
     "nothing": "",
