@@ -25,7 +25,7 @@ _TYPES: Final = {RENDER_BUNDLE: RENDER, PROVENANCE_BUNDLE: PROVENANCE}
 _SECONDS: Final = 60
 
 
-def agree(listing: Listing, identities: Sequence[Identity], root: Path | None, key: Path | None = None) -> None:
+def agree(listing: Listing, identities: Sequence[Identity], root: Path | None, keys: Sequence[Path] = ()) -> None:
     """Have cosign verify both bundles of a tree. Raises Refused (SIG303), EnvironmentLacks where there is no cosign."""
     program = shutil.which("cosign")
     if program is None:
@@ -41,17 +41,16 @@ def agree(listing: Listing, identities: Sequence[Identity], root: Path | None, k
             bundle = Path(folder, name)
             bundle.write_bytes(listing.bundles.get(name, b""))
             given = ["--bundle", str(bundle), "--type", kind]
-            _one_of(program, given, str(blob), identities, trust if root else None, key)
+            _one_of(program, given, str(blob), identities, trust if root else None, keys)
 
 
 def _one_of(
-    program: str, given: list[str], blob: str, identities: Sequence[Identity], root: Path | None, key: Path | None
+    program: str, given: list[str], blob: str, identities: Sequence[Identity], root: Path | None, keys: Sequence[Path]
 ) -> None:
     trust = ["--trusted-root", str(root)] if root else []
-    if key:
-        # With a key there is no log; cosign is told so, and would ask the public one otherwise.
-        ways = [["--key", str(key), "--insecure-ignore-tlog"]]
-    else:
+    # With a key there is no log; cosign is told so, and would ask the public one otherwise.
+    ways = [["--key", str(key), "--insecure-ignore-tlog"] for key in keys]
+    if not keys:
         ways = [["--certificate-identity", one.name, "--certificate-oidc-issuer", one.issuer] for one in identities]
     reason = ""
     for way in ways:

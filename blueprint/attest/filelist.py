@@ -38,6 +38,11 @@ EXECUTABLE: Final = "100755"
 _FOUND: Final = ("blob", "size")
 """What `git cat-file --batch` says behind the name of an object that is there; else one word, such as `missing`."""
 
+_OF_ANOTHER: Final = frozenset(
+    ("GIT_DIR", "GIT_WORK_TREE", "GIT_COMMON_DIR", "GIT_INDEX_FILE", "GIT_PREFIX", "GIT_CONFIG_PARAMETERS")
+)
+"""What Git tells its hooks (git rev-parse --local-env-vars): the repository is the one in which the tree lies."""
+
 Mode = Literal["100644", "100755"]
 
 
@@ -246,7 +251,8 @@ def _walk(root: str, found: _Found) -> Iterator[tuple[str, os.stat_result]]:
 def _git(repository: Path, *arguments: str, given: bytes = b"") -> bytes:
     """Run Git without the settings of the machine or of the repository that could change what is read."""
     command = ["git", "--no-replace-objects", "-c", "core.fsmonitor=false", *arguments]
-    environment = os.environ | {"GIT_CONFIG_NOSYSTEM": "1", "GIT_OPTIONAL_LOCKS": "0", "LC_ALL": "C"}
+    own = {name: value for name, value in os.environ.items() if name not in _OF_ANOTHER}
+    environment = own | {"GIT_CONFIG_NOSYSTEM": "1", "GIT_OPTIONAL_LOCKS": "0", "LC_ALL": "C"}
     try:
         done = subprocess.run(command, cwd=repository, input=given, capture_output=True, check=False, env=environment)
     except FileNotFoundError:
@@ -286,6 +292,14 @@ def top_of(tree: Path) -> tuple[Path, str]:
             raise UsageError(message, where=str(each), hint=hint)
     top = _top(next(each for each in (place, *place.parents) if each.is_dir()))
     return top, place.resolve().relative_to(top).as_posix()
+
+
+def in_repository(tree: Path) -> str:
+    """The path of a folder in its repository, "" where it lies in none, or nothing can tell."""
+    try:
+        return tree.resolve().relative_to(_top(tree)).as_posix()
+    except (UsageError, EnvironmentLacks, ValueError):
+        return ""
 
 
 def _top(folder: Path) -> Path:

@@ -156,6 +156,9 @@ def _bundle(listing: Listing, name: str) -> bytes:
     try:
         return listing.bundles[name]
     except KeyError:
+        for fault in listing.faults:
+            if fault.path == f"{SIGNATURES}/{name}":
+                raise Refused("SIG101", f"{name} {fault.message}: this tree is not signed") from None
         raise Refused("SIG101", f"{name} is missing: this tree is not signed", fix="blueprint sign") from None
 
 

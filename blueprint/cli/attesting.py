@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator
+from dataclasses import replace
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
@@ -172,7 +173,7 @@ def verify(
             findings += unlike(rendered, _again(rerender), found)
         if cosign and verdict.holds:
             try:
-                second.agree(found, allowed, trusted_root, key[0] if key else None)
+                second.agree(found, allowed, trusted_root, key or ())
             except Refused as refused:
                 findings.append(refused.finding(found.where))
         if ledger and not findings:
@@ -215,10 +216,10 @@ def prover(
 
 def listing(tree: Path, rev: str | None) -> Listing:
     """What lies in a tree: on the disk, or in a commit."""
-    from blueprint.attest.filelist import of_commit, of_folder, top_of
+    from blueprint.attest.filelist import in_repository, of_commit, of_folder, top_of
 
     if rev is None:
-        return of_folder(tree)
+        return replace(of_folder(tree), folder=in_repository(tree))
     top, folder = top_of(tree)
     return of_commit(top, rev, folder)
 

@@ -15,7 +15,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from blueprint.attest.attributes import changing
-from blueprint.attest.filelist import EXECUTABLE, PLAIN, Row, as_dicts, canonical, digest, of_commit, of_folder, top_of
+from blueprint.attest.filelist import (
+    EXECUTABLE,
+    PLAIN,
+    Row,
+    as_dicts,
+    canonical,
+    digest,
+    in_repository,
+    of_commit,
+    of_folder,
+    top_of,
+)
 from blueprint.attest.refusal import Refused
 from blueprint.attest.sign import RENDER_BUNDLE, to_sign
 from blueprint.attest.statement import PAYLOAD_TYPE, Rendered, read_rendered, render_statement
@@ -160,6 +171,28 @@ def test_commits_of_repositories_that_try_to_mislead(tmp_path: Path, monkeypatch
     (tmp_path / f".git/objects/{blob[:2]}/{blob[2:]}").unlink()
     with pytest.raises(UsageError, match="is not there"):
         of_commit(tmp_path, "HEAD", "rendered")
+
+
+@pytest.mark.parametrize("given", [".git", "elsewhere/.git"])
+def test_what_git_tells_its_hooks_is_of_another_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, given: str
+) -> None:
+    """In a hook GIT_DIR is set, and Git would take any folder for the top of that repository."""
+    who = ["-c", "user.name=x", "-c", "user.email=x@example.com"]
+    (tmp_path / "rendered").mkdir()
+    write_tree(tmp_path / "rendered")
+    for command in (
+        ["init", "-q"],
+        ["init", "-q", "elsewhere"],
+        ["add", "rendered"],
+        [*who, "commit", "-q", "-m", "x"],
+    ):
+        subprocess.run(["git", *who, *text.split()], cwd=tmp_path, check=True)
+    monkeypatch.setenv("GIT_DIR", given if given == ".git" else str(tmp_path / given))
+    monkeypatch.setenv("GIT_INDEX_FILE", str(tmp_path / "none"))
+    assert top_of(tmp_path / "rendered") == (tmp_path, "rendered")
+    assert of_commit(tmp_path, "HEAD", "rendered").rows == of_folder(tmp_path / "rendered").rows
+    assert in_repository(tmp_path / "rendered") == "rendered"
 
 
 def test_a_link_does_not_say_which_folder_of_a_commit_is_judged(tmp_path: Path) -> None:

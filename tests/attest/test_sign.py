@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import shutil
 import subprocess
 from datetime import timedelta
 from pathlib import Path
@@ -15,12 +16,13 @@ from sigstore.models import ClientTrustConfig
 
 from blueprint.attest import sign as signing
 from blueprint.attest.bundle import ByKey
-from blueprint.attest.filelist import of_commit, of_folder
+from blueprint.attest.filelist import LARGEST_BUNDLE, of_commit, of_folder
 from blueprint.attest.refusal import Refused, said
 from blueprint.attest.statement import PROVENANCE, RENDER, render_statement
 from blueprint.attest.verify import Demands, verify
+from blueprint.cli import attesting
 from blueprint.errors import EnvironmentLacks, UsageError
-from tests.attest.world import RENDERER, Office, listing, rendered, write_tree
+from tests.attest.world import FILES, RENDERER, Office, listing, rendered, write_tree
 
 
 @pytest.fixture
@@ -314,3 +316,28 @@ def test_revisions_that_are_not_there(repository: Path) -> None:
     for revision, folder in (("nowhere", "rendered"), ("HEAD", "elsewhere"), ("--help", "rendered")):
         with pytest.raises(UsageError):
             of_commit(repository, revision, folder)
+
+
+def test_on_the_disk_too_an_application_may_not_take_in_the_signatures(tmp_path: Path, office: Office) -> None:
+    """Where the tree lies in its repository is known there as it is of a commit."""
+    root = tmp_path / "rendered"
+    source = FILES["prod-a/argocd/application-chat.yaml"].replace("recurse: false", "recurse: true")
+    for path, codes in (("rendered/prod-a/chat", []), ("elsewhere", []), ("rendered", ["SIG208"]), (".", ["SIG208"])):
+        shutil.rmtree(root, ignore_errors=True)
+        root.mkdir()
+        text = source.replace("rendered/prod-a/chat", path)
+        write_tree(root, {**FILES, "prod-a/argocd/application-chat.yaml": text})
+        signing.write(root, signing.sign(rendered(root), office.signer()))
+        if not (tmp_path / ".git").exists():
+            assert attesting.listing(root, None).folder == ""
+            subprocess.run(["git", "init", "-q"], cwd=tmp_path, check=True)
+        verdict = verify(attesting.listing(root, None), office.prover())
+        assert [finding.code for finding in verdict.findings] == codes, path
+
+
+def test_a_bundle_that_is_no_bundle_is_not_called_missing(tree: Path, office: Office) -> None:
+    with (tree / ".attestations/render.sigstore.json").open("r+b") as file:
+        file.truncate(LARGEST_BUNDLE + 1)
+    (finding,) = verify(of_folder(tree), office.prover()).findings
+    assert finding.code == "SIG101"
+    assert "larger than 64 MiB" in finding.message

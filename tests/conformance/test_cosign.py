@@ -129,11 +129,13 @@ def test_cosign_accepts_our_keys(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     public.write_bytes(key.public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo))
     signing.write(root, signing.sign(rendered(root), signing.WithKey(key)))
     monkeypatch.setenv("PATH", f"{program('cosign').parent}:{os.environ['PATH']}")
-    second.agree(of_folder(root), (), None, public)
+    second.agree(of_folder(root), (), None, (public,))
     other = ec.generate_private_key(ec.SECP256R1()).public_key()
-    public.write_bytes(other.public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo))
+    stranger = tmp_path / "other.pub"
+    stranger.write_bytes(other.public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo))
+    second.agree(of_folder(root), (), None, (stranger, public))
     with pytest.raises(Refused, match="cosign refuses"):
-        second.agree(of_folder(root), (), None, public)
+        second.agree(of_folder(root), (), None, (stranger,))
 
 
 def test_we_accept_a_tree_that_cosign_signs(tmp_path: Path, cosign: Cosign, office: Office) -> None:  # noqa: F811
