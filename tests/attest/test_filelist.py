@@ -181,12 +181,7 @@ def test_what_git_tells_its_hooks_is_of_another_folder(
     who = ["-c", "user.name=x", "-c", "user.email=x@example.com"]
     (tmp_path / "rendered").mkdir()
     write_tree(tmp_path / "rendered")
-    for command in (
-        ["init", "-q"],
-        ["init", "-q", "elsewhere"],
-        ["add", "rendered"],
-        [*who, "commit", "-q", "-m", "x"],
-    ):
+    for text in ("init -q", "init -q elsewhere", "add rendered", "commit -q -m x"):
         subprocess.run(["git", *who, *text.split()], cwd=tmp_path, check=True)
     monkeypatch.setenv("GIT_DIR", given if given == ".git" else str(tmp_path / given))
     monkeypatch.setenv("GIT_INDEX_FILE", str(tmp_path / "none"))
