@@ -144,8 +144,12 @@ def unknown(manifest: Manifest, pack: SchemaPack) -> Iterator[Finding]:
     close = get_close_matches(ref.kind, kinds, n=1, cutoff=0.8)
     fix = f"did you mean `{close[0]}`?" if close else ""
     spelt = ref.kind.lower()
-    if ref.group in pack.builtin_groups() or (close and close[0].lower() in (spelt, spelt.removesuffix("s"))):
-        owner = "Kubernetes" if ref.group in pack.builtin_groups() else ref.group
+    # A kind that only a later release has is told of by the rules of upgrades, where the target is older.
+    builtin = ref.group in pack.builtin_groups()
+    later = builtin and lifecycle(manifest.api_version, ref.kind) is not None
+    fix = "" if later else fix
+    if (builtin and not later) or (close and close[0].lower() in (spelt, spelt.removesuffix("s"))):
+        owner = "Kubernetes" if builtin else ref.group
         yield _finding(manifest, "SCH113", f"{owner} has no kind {label}", ("kind",), Confidence.LIKELY, fix=fix)
         return
     yield _finding(

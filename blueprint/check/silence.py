@@ -10,13 +10,14 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from functools import cache
 
 from blueprint.catalog.rules import rules
 from blueprint.check.documents import documents, first_content
 from blueprint.finding import Confidence, Finding, Severity, Source
 
 _COMMENT = re.compile(r"#[ \t]*blueprint: ignore\b(.*)")
-_CODE = re.compile(r"[A-Z]{3}\d{0,3}")
+_CODE = re.compile(r"[A-Z]{2,3}\d{0,3}")
 _INDENT = re.compile(r"[ ]*")
 
 
@@ -81,10 +82,20 @@ def silenced(
 def _codes(rest: str) -> tuple[str, ...]:
     codes = []
     for word in rest.replace(",", " ").split():
-        if not _CODE.fullmatch(word):
+        # Behind a code a word in capitals that is no family is the reason: GPU, or NO.
+        if not _CODE.fullmatch(word) or (codes and word.isalpha() and word not in _families()):
             break
         codes.append(word)
     return tuple(codes)
+
+
+@cache
+def _families() -> frozenset[str]:
+    return frozenset(code.rstrip("0123456789") for code in rules())
+
+
+def _begins_one(code: str) -> bool:
+    return any(known.startswith(code) for known in rules())
 
 
 def _following(lines: list[str]) -> list[int | None]:
@@ -121,7 +132,7 @@ def _end(lines: list[str], start: int) -> int:
 
 
 def _problems(file: str, comment: Comment) -> Iterator[Finding]:
-    unknown = [code for code in comment.codes if not any(known.startswith(code) for known in rules())]
+    unknown = [code for code in comment.codes if not _begins_one(code)]
     if not comment.codes:
         message = "this comment silences nothing: it names no code"
     elif unknown:

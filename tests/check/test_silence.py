@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from blueprint.catalog.rules import rules
 from blueprint.check.silence import comments, silenced
 from blueprint.finding import Finding, Source
 
@@ -46,6 +47,17 @@ items:
 def test_what_a_comment_is_about(line: int, codes: tuple[str, ...], first: int, last: int) -> None:
     found = next(comment for comment in comments(TEXT) if comment.line == line)
     assert (found.codes, found.first, found.last) == (codes, first, last)
+
+
+@pytest.mark.parametrize("code", sorted({*rules(), *(code.rstrip("0123456789") for code in rules())}))
+def test_every_code_and_every_family_can_be_named(code: str) -> None:
+    found = list(comments(f"kind: Pod  # blueprint: ignore {code} it is known\n"))
+    assert [comment.codes for comment in found] == [(code,)]
+
+
+def test_a_reason_may_begin_with_capitals() -> None:
+    found = list(comments("kind: Pod  # blueprint: ignore KQ701, KQ NO GPU IMG here\n"))
+    assert [comment.codes for comment in found] == [("KQ701", "KQ")]
 
 
 def told(*findings: tuple[str, int]) -> tuple[list[tuple[str, int]], int]:

@@ -6,6 +6,7 @@ gitops-engine v3.6.1 pkg/diff/diff.go; argo-cd issues 23283, 26588; kserve issue
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -29,6 +30,8 @@ _BUNDLES: Mapping[str, tuple[str, ...]] = {
     "APIService.apiregistration.k8s.io": ("spec", "caBundle"),
 }
 _OWN = "argocd.argoproj.io/ignore-differences"
+_SELECTS = re.compile(r"select\(.*(?:metadata|labels|annotations|status|weight)\b.*\)")
+"""A jq expression that selects by something that a controller writes; the name of a rule or a Service is in Git."""
 
 
 def _ignored(graph: Graph, manifest: Manifest, pointer: str) -> bool:
@@ -80,7 +83,9 @@ def replicas_with_scaler(graph: Graph) -> Iterator[Finding]:
             who = f"Application {owner.name}" if owner else "every apply"
             message = f"{who} sets the replicas that {scaler.ref} scales, and undoes its work"
             fix = "leave spec.replicas out"
-            yield warn("DRF101", target, message, "spec.replicas", fix)
+            # Who heals sets them back at every look, not only with the next apply.
+            severity = Severity.ERROR if owner and owner.self_heals else Severity.WARNING
+            yield say("DRF101", target, message, "spec.replicas", fix, severity)
 
 
 def suspended_by_kueue(graph: Graph) -> Iterator[Finding]:
@@ -150,7 +155,7 @@ def shifted_weights(graph: Graph) -> Iterator[Finding]:
             if owner is None or not owner.self_heals:
                 continue
             rows = [row for row in owner.ignored if _row_takes(row, manifest)]
-            odd = [text(p) for row in rows for p in items(row.get("jqPathExpressions")) if "select(" in text(p)]
+            odd = [text(p) for row in rows for p in items(row.get("jqPathExpressions")) if _SELECTS.search(text(p))]
             if odd:
                 message = (
                     f"{odd[0]} selects by what Argo Rollouts writes, which Git does not hold: a lasting difference"
