@@ -176,6 +176,7 @@ def _stored(backup: Manifest, store: Path, volumes: dict[tuple[str, str], str], 
         volumes[str(row.get("pvcNamespace") or ""), str(row.get("pvcName") or "")] = result
         if result == "failed":
             world.refuse("CRE208", f"the volume of {row.get('pvcNamespace')}/{row.get('pvcName')} failed")
+    _copies(folder / f"{name}-podvolumebackups.json.gz", backup, world)
     _listed(backup, mapping(resources), world)
     _results(folder / f"{name}-results.gz", world)
     _kept(folder / "velero-backup.json", backup, world)
@@ -184,6 +185,23 @@ def _stored(backup: Manifest, store: Path, volumes: dict[tuple[str, str], str], 
         for file in sorted(folder.iterdir())
         if file.is_file()
     ]
+
+
+def _copies(file: Path, backup: Manifest, world: World) -> None:
+    """Copies of volumes by the node agent: a new cluster knows of them by this file alone (velero v1.18.3
+    pkg/controller/backup_sync_controller.go), and restores no data of the others.
+    """
+    here = {
+        each.ref.name
+        for each in world.all(GROUP, "PodVolumeBackup")
+        if mapping(each.body.get("metadata", {}).get("labels")).get("velero.io/backup-name") == backup.ref.name
+        and each.ref.namespace == NAMESPACE
+    }
+    if not here:
+        return
+    told = {mapping(mapping(row).get("metadata")).get("name") for row in items(_json(file, world))}
+    if missing := sorted(here - told):
+        world.refuse("CRE206", f"{file.name} of the store does not tell of PodVolumeBackup {', '.join(missing)}")
 
 
 def _kept(file: Path, backup: Manifest, world: World) -> None:

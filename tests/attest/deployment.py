@@ -233,7 +233,7 @@ class Deployment:
         for name, value in (
             ("resource-list.json.gz", self.resources),
             ("volumeinfo.json.gz", self.volumes),
-            ("podvolumebackups.json.gz", []),
+            ("podvolumebackups.json.gz", [one for one in self.objects.values() if one["kind"] == "PodVolumeBackup"]),
             ("results.gz", self.results),
             ("logs.gz", {}),
         ):

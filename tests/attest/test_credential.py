@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 from collections.abc import Callable
 from dataclasses import replace
@@ -176,6 +177,10 @@ BROKEN: dict[str, tuple[Change, str]] = {
     "a store that nobody looked at": (_set("location", "status", "lastValidationTime", ago(hours=9)), "CRE205"),
     "a store that is not there": (_drop("location"), "CRE205"),
     "an archive that is not in the store": (_store("lost", [f"{BACKUP}.tar.gz"]), "CRE206"),
+    "copies of volumes that the store does not tell of": (
+        _store("lost", [f"{BACKUP}-podvolumebackups.json.gz"]),
+        "CRE206",
+    ),
     "volume information that is not in the store": (_store("lost", [f"{BACKUP}-volumeinfo.json.gz"]), "CRE206"),
     "another backup of the name": (_store("kept", {"metadata.uid": "older-uid"}), "CRE206"),
     "a backup of last week": (_set("backup", "status", "completionTimestamp", ago(days=7)), "CRE207"),
@@ -204,7 +209,13 @@ def test_each_broken_world_is_refused_for_its_reason(deployment: Deployment, nam
 
 def test_broken_archives(tmp_path: Path) -> None:
     for number, (name, data) in enumerate(
-        ((f"{BACKUP}.tar.gz", b"\x1f\x8b cut"), (f"{BACKUP}-volumeinfo.json.gz", b"{"), ("velero-backup.json", b"{"))
+        (
+            (f"{BACKUP}.tar.gz", b"\x1f\x8b cut"),
+            (f"{BACKUP}-volumeinfo.json.gz", b"{"),
+            (f"{BACKUP}-podvolumebackups.json.gz", b"{"),
+            (f"{BACKUP}-podvolumebackups.json.gz", gzip.compress(b"[]")),
+            ("velero-backup.json", b"{"),
+        )
     ):
         deployment = Deployment(tmp_path / str(number))
         deployment.write_store()
