@@ -39,7 +39,7 @@ def test_a_diff_shows_and_writes_nothing(tmp_path: Path) -> None:
     done = check(tmp_path, "--diff")
     assert done.returncode == 1
     assert "-  parent: all   # everybody's\n+  parentName: all   # everybody's\n" in done.stdout
-    assert "would fix 1 findings in 1 files" in done.stderr
+    assert "would fix 1 finding in 1 file\n" in done.stderr
     assert file.read_text("utf-8") == QUEUES
 
 
@@ -50,6 +50,15 @@ def test_a_fix_is_written_and_the_run_is_fine(tmp_path: Path) -> None:
     assert json.loads(done.stdout)["findings"] == []
     assert file.read_text("utf-8") == FIXED
     assert check(tmp_path).returncode == 0
+
+
+def test_a_mistake_that_two_rules_tell_of_is_mended_once_for_both(tmp_path: Path) -> None:
+    file = written(tmp_path, QUEUES)
+    done = check(tmp_path, "--select", "SCH104", "--fix", "-o", "json")
+    assert done.returncode == 0, done.stdout
+    assert done.stderr == "fixed 2 findings in 1 file\n"
+    assert json.loads(done.stdout)["findings"] == []
+    assert file.read_text("utf-8") == FIXED
 
 
 def test_what_cannot_be_fixed_in_the_text_is_left_and_told(tmp_path: Path) -> None:

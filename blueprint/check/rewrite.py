@@ -51,6 +51,9 @@ def fixed(findings: Iterable[Finding]) -> list[Fixed]:
                 continue
             found[file] = Fixed(file, text, text)
         one = found[file]
+        if any((each.object, each.patch) == (finding.object, finding.patch) for each in one.done):
+            one.done.append(finding)  # two rules tell of one mistake, and it is mended
+            continue
         text_ = rewritten(one.after, finding.object, finding.patch)
         if text_ is None:
             one.left.append(finding)

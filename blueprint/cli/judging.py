@@ -131,6 +131,7 @@ def _fixed(result: Checking, *, write: bool) -> Checking:
 
     from blueprint.check.rewrite import fixed
     from blueprint.finding import Report
+    from blueprint.report.totals import counted
 
     done = set()
     files = fixed(result.report.findings)
@@ -144,7 +145,8 @@ def _fixed(result: Checking, *, write: bool) -> Checking:
     count, left = sum(len(file.done) for file in files), sum(len(file.left) for file in files)
     said = "fixed" if write else "would fix"
     rest = f"; {left} by hand, for their text is not in plain blocks" if left else ""
-    print(f"{said} {count} findings in {sum(bool(file.done) for file in files)} files{rest}", file=sys.stderr)
+    where = counted(sum(bool(file.done) for file in files), "file")
+    print(f"{said} {counted(count, 'finding')} in {where}{rest}", file=sys.stderr)
     return replace(result, report=Report([each for each in result.report.findings if each not in done]))
 
 
