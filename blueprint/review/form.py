@@ -40,14 +40,14 @@ def form(manifest: Manifest, kind: Kind | None) -> dict[str, Any]:
         if kind.status_subresource and "status" in body:
             body = {name: value for name, value in body.items() if name != "status"}
     name = f"{manifest.kind}.{manifest.ref.group}" if manifest.ref.group else manifest.kind
-    body = _secret(body) if name == "Secret" else _service(body) if name == "Service" else body
+    body = secret(body) if name == "Secret" else _service(body) if name == "Service" else body
     body = _copied(with_top(body, table("review_defaults")["kinds"].get(name, {})))
     fill_places(body, name)
     _pods(Manifest(body, manifest.source), name)
     return _metadata(body)
 
 
-def _secret(body: dict[str, Any]) -> dict[str, Any]:
+def secret(body: dict[str, Any]) -> dict[str, Any]:
     """With `stringData` in `data`, where the server writes it, over what stands there.
 
     Source: k8s.io/kubernetes v1.35.4 pkg/apis/core/v1/conversion.go Convert_v1_Secret_To_core_Secret.

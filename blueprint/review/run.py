@@ -9,6 +9,7 @@ from blueprint.objects import Manifest
 from blueprint.review import radius
 from blueprint.review.around import Around
 from blueprint.review.arrivals import hidden
+from blueprint.review.beside import beside
 from blueprint.review.changes import Judge
 from blueprint.review.judged import configuration, judged
 from blueprint.review.lines import placed
@@ -47,7 +48,10 @@ def compare(opened: Sides, *, findings: bool = True, shipped: SchemaPack | None 
         clusters=tuple(sorted({where.cluster(m) for m in (*old, *new)} - {""})),
         counts=_counts(said, opened, (old, new)),
         statements=tuple(statements),
-        meanings=(*broken.values(), *hidden(opened).values(), *meanings(opened, [*loud, *quiet], where)),
+        meanings=(
+            *(*broken.values(), *hidden(opened).values(), *beside(opened)),
+            *meanings(opened, [*loud, *quiet], where),
+        ),
         waves=tuple(plans(opened, pairs, where)),
         radius=tuple(radius.words(loud, around)),
         findings=judged(opened, pack, configuration(opened)) if findings else Judged(),
