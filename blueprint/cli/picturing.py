@@ -154,11 +154,11 @@ def _specs(root: Path) -> dict[str, str]:
 
 def _write(every: Sequence[Picture], form: Form, out: Path | None) -> None:
     from blueprint.picture import page
+    from blueprint.report import json
 
     if form is Form.JSON:
-        write_document({"schema": 1, "pictures": [_document(each) for each in every]})
-        return
-    if form is Form.HTML:
+        texts = {"": json.dump({"schema": 1, "pictures": [_document(each) for each in every]})}
+    elif form is Form.HTML:
         title = every[0].title if len(every) == 1 else "The platform in pictures"
         texts = {"": page.pictures(title, every)}
     else:
@@ -169,7 +169,7 @@ def _write(every: Sequence[Picture], form: Form, out: Path | None) -> None:
             raise UsageError(f"{len(texts)} pictures do not fit into one {form.value}", hint=hint)
         print(next(iter(texts.values())), end="")
         return
-    suffix = {Form.HTML: ".html", Form.SVG: ".svg", Form.MERMAID: ".mmd"}[form]
+    suffix = {Form.HTML: ".html", Form.JSON: ".json", Form.SVG: ".svg", Form.MERMAID: ".mmd"}[form]
     for name, text in texts.items():
         file = out if not name or (out.suffix and len(texts) == 1) else out / f"{name}{suffix}"
         file.parent.mkdir(parents=True, exist_ok=True)

@@ -69,8 +69,9 @@ def _column(world: World, key: FlavorResource, roots: Sequence[QuotaNode]) -> Co
 
 
 def _down(top: QuotaNode) -> Iterator[QuotaNode]:
+    """A node and all below it, in the order of the picture."""
     yield top
-    for child in top.children:
+    for child in sorted(top.children, key=_place):
         yield from _down(child)
 
 

@@ -18,14 +18,14 @@ def platform(tmp_path):
     return tmp_path
 
 
-def run(folder, *arguments, code=0, given=""):
+def run(folder, *arguments, code=0, given="", **environment):
     done = subprocess.run(
         [sys.executable, "-m", "blueprint", *map(str, arguments)],
         cwd=folder,
         capture_output=True,
         text=True,
         input=given,
-        env=os.environ | {"NO_COLOR": "1", "COLUMNS": "120"},
+        env=os.environ | {"NO_COLOR": "1", "COLUMNS": "120"} | environment,
     )
     assert "Traceback" not in done.stderr
     assert done.returncode == code, done.stdout + done.stderr
@@ -46,6 +46,19 @@ def test_several_pictures_need_a_folder(platform):
     assert written == [f"pictures/{name}-slices.svg" for name in ("quota", "waves", "network")]
     one = run(platform, "graph", "mine", "--of", "quota", "-o", "svg").stdout
     assert one == (platform / written[0]).read_text()
+
+
+def test_every_form_goes_into_the_file_that_is_asked_for(platform):
+    for form in ("html", "svg", "mermaid", "json"):
+        verb = ("graph", "mine", "--of", "quota", "-o", form)
+        assert run(platform, *verb, "--out", f"one.{form}").stdout == f"one.{form}\n"
+        assert (platform / f"one.{form}").read_text() == run(platform, *verb).stdout
+
+
+@pytest.mark.parametrize("form", ["html", "svg", "mermaid", "json"])
+def test_the_same_objects_give_the_same_bytes(platform, form):
+    seen = {run(platform, "graph", "mine", "--of", "quota", "-o", form, PYTHONHASHSEED=seed).stdout for seed in "1234"}
+    assert len(seen) == 1
 
 
 def test_an_applications_way_names_its_spec(platform):
