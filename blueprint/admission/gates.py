@@ -13,7 +13,7 @@ from blueprint.admission.body import at, labels, mapping, rows, whole
 from blueprint.admission.podsets import PRIORITY_LABEL, QUEUE_LABEL, Job
 from blueprint.admission.queues import GROUP
 from blueprint.admission.reasons import Kind, Reason, Verdict
-from blueprint.admission.state import Queue, State
+from blueprint.admission.state import TOO_DEEP, Queue, State
 from blueprint.admission.world import World, default_priority
 from blueprint.catalog.tables import table
 from blueprint.finding import Ref
@@ -65,7 +65,12 @@ def queue_way(world: World, state: State, manifest: Manifest, asked: Job) -> Way
     for kind, why in state.inactive.get(spec.name, ()):
         code = {"Stopped": "KQ107", "CohortCycle": "KQ102"}.get(kind, "KQ803" if "Check" in kind else "KQ102")
         message = f"ClusterQueue {spec.name} is inactive ({kind}): {why}"
-        reasons.append(Reason(code, Kind.INACTIVE, message, object=cluster))
+        if kind == TOO_DEEP:
+            reasons.append(
+                Reason(code, Kind.UNKNOWN, f"ClusterQueue {spec.name}: {why}", Verdict.UNKNOWN, object=cluster)
+            )
+        else:
+            reasons.append(Reason(code, Kind.INACTIVE, message, object=cluster))
     reasons += list(_namespace(world, namespace, found.cluster_queue))
     reasons += list(_checks(world, found.cluster_queue))
     queue = state.queues.get(spec.name)

@@ -140,6 +140,11 @@ class State:
                 self.use(self.queues[each.queue], each.usage, each.nodes)
 
 
+TOO_DEEP = "CohortTooDeep"
+_DEEPEST = 200
+"""Cohorts above one another that are worked out: more than anybody has, and fewer than the stack of calls holds."""
+
+
 def idle(world: World) -> State:
     """The state in which nothing runs."""
     inactive = {name: reasons for name, queue in world.queues.items() if (reasons := list(_inactive(world, queue)))}
@@ -150,10 +155,12 @@ def idle(world: World) -> State:
     for name, found in world.cohorts.items():
         if name in cohorts:  # one without a name is no cohort
             cohorts[name].weight = found.weight
-    cyclic = {name for name in cohorts if _cyclic(world, name)}
+    above = _levels(world, cohorts)
+    cyclic = {name for name, levels in above.items() if levels is None}
+    lost = cyclic | too_deep(world, above)
     for name, node in cohorts.items():
         parent = world.cohorts[name].parent if name in world.cohorts else ""
-        if parent and name not in cyclic:
+        if parent and name not in lost:
             cohorts[parent].adopt(node)
     topologies = _topologies(world)
     queues: dict[str, Queue] = {}
@@ -162,9 +169,12 @@ def idle(world: World) -> State:
         if spec.cohort in cyclic:
             cycle = f"cohort {spec.cohort} is in or below a cycle: {' → '.join(_walk(world, spec.cohort))}"
             inactive.setdefault(name, []).append(("CohortCycle", cycle))
+        elif spec.cohort in lost:
+            deep = f"more than {_DEEPEST} cohorts stand above cohort {spec.cohort}: this is not worked out"
+            inactive.setdefault(name, []).append((TOO_DEEP, deep))
         node = QuotaNode(name, spec.quotas, queue=True, active=name not in inactive, weight=spec.weight)
         leaves[name] = node
-        if spec.cohort and spec.cohort not in cyclic:
+        if spec.cohort and spec.cohort not in lost:
             cohorts[spec.cohort].adopt(node)
         if name not in inactive:
             mine = {flavor: topologies[flavor] for flavor in spec.flavors if flavor in topologies}
@@ -184,17 +194,37 @@ def _cohort_names(world: World) -> set[str]:
 
 def _walk(world: World, name: str) -> list[str]:
     """The cohorts from one upwards, until the root or until one comes again."""
-    path = [name]
-    while (found := world.cohorts.get(path[-1])) and found.parent:
-        path.append(found.parent)
-        if found.parent in path[:-1]:
-            break
-    return path
+    path = {name: None}
+    above = _parent(world, name)
+    while above and above not in path:
+        path[above] = None
+        above = _parent(world, above)
+    return [*path, above] if above else [*path]
 
 
-def _cyclic(world: World, name: str) -> bool:
-    path = _walk(world, name)
-    return path[-1] in path[:-1]
+def _parent(world: World, name: str) -> str:
+    return found.parent if (found := world.cohorts.get(name)) else ""
+
+
+def _levels(world: World, names: Iterable[str]) -> dict[str, int | None]:
+    """How many cohorts stand above each, None for one in or below a cycle; each one is walked over once."""
+    levels: dict[str, int | None] = {}
+    for name in names:
+        path: dict[str, None] = {}
+        above = name
+        while above and above not in levels and above not in path:
+            path[above] = None
+            above = _parent(world, above)
+        known = None if above in path else levels[above] if above else -1
+        for number, each in enumerate(reversed(path), 1):
+            levels[each] = None if known is None else known + number
+    return levels
+
+
+def too_deep(world: World, levels: Mapping[str, int | None] | None = None) -> set[str]:
+    """The cohorts with more above them than are worked out here."""
+    found = _levels(world, _cohort_names(world)) if levels is None else levels
+    return {name for name, number in found.items() if number is not None and number > _DEEPEST}
 
 
 def _topologies(world: World) -> dict[str, Topology]:

@@ -21,7 +21,7 @@ from blueprint.admission.queues import GROUP, ClusterQueue
 from blueprint.admission.reasons import Reason
 from blueprint.admission.settings import DEFAULT_VERSION
 from blueprint.admission.settings import GROUP as CONFIGURATION_GROUP
-from blueprint.admission.state import State, idle
+from blueprint.admission.state import State, idle, too_deep
 from blueprint.admission.world import World, world
 from blueprint.catalog.tables import table
 from blueprint.catalog.versions import version
@@ -145,10 +145,11 @@ class Kueue:
 
     @cached_property
     def open(self) -> frozenset[Ref]:
-        """Objects of Kueue of which nothing is known: with a placeholder where it decides, or written twice."""
+        """Objects of Kueue of which nothing is known: a placeholder decides, they stand twice, or far too deep."""
         mine = self.graph.group(GROUP)
         counts = Counter(m.ref for m in mine)
-        return frozenset(m.ref for m in mine if counts[m.ref] > 1 or undecided(m))
+        deep = {Ref(GROUP, "Cohort", "", name) for name in too_deep(self.world)}
+        return frozenset(m.ref for m in mine if counts[m.ref] > 1 or m.ref in deep or undecided(m))
 
     @cached_property
     def machines(self) -> Sequence[tuple[Node, int]]:

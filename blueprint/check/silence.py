@@ -80,7 +80,7 @@ def silenced(
 
 
 def _codes(rest: str) -> tuple[str, ...]:
-    codes = []
+    codes: list[str] = []
     for word in rest.replace(",", " ").split():
         # Behind a code a word in capitals that is no family is the reason: GPU, or NO.
         if not _CODE.fullmatch(word) or (codes and word.isalpha() and word not in _families()):

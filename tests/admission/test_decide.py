@@ -381,3 +381,19 @@ def test_a_slice_of_no_pods_is_refused() -> None:
     world = [*TREE, DC, queue("a", group({"t": [row(GPU, 100)]})), *racks(6)]
     wish = {"podSetSliceRequiredTopology": "rack", "podSetSliceSize": 0}
     assert decided(*world, workload(pods(count=5, requests={GPU: 1}, topology=wish))).admissible is False
+
+
+def test_a_tower_of_cohorts_is_left_undecided() -> None:
+    tower = [cohort(f"c{number}", f"c{number + 1}") for number in range(3_000)]
+    found = decided(F, LQ, gpus("a", 8, cohort="c0"), *tower, job(8))
+    assert found.admissible is None
+    assert found.primary is not None
+    assert "more than 200 cohorts" in found.primary.message
+    assert decided(F, LQ, gpus("a", 8, cohort="c2900"), *tower, job(8)).admissible is True
+
+
+def test_a_wide_ring_of_cohorts_is_walked_once() -> None:
+    ring = [cohort(f"c{number}", f"c{(number + 1) % 3_000}") for number in range(3_000)]
+    found = decided(F, LQ, gpus("a", 8, cohort="c0"), *ring, job(8))
+    assert found.primary is not None
+    assert found.primary.code == "KQ102"

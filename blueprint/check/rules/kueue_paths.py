@@ -127,13 +127,16 @@ def cycles(graph: Graph) -> Iterator[Finding]:
     parents = {name: cohort.parent for name, cohort in found.world.cohorts.items() if not placeholder(cohort.parent)}
     told: set[str] = set()
     for manifest in graph.kind(COHORT):
-        walk = [manifest.ref.name]
-        while (parent := parents.get(walk[-1])) and parent not in walk and parent not in told:
-            walk.append(parent)
+        walk = {manifest.ref.name: None}
+        parent = parents.get(manifest.ref.name)
+        while parent and parent not in walk and parent not in told:
+            walk[parent] = None
+            parent = parents.get(parent)
         told.update(walk)
         if not parent or parent not in walk:
             continue
-        cycle = walk[walk.index(parent) :]
+        names = [*walk]
+        cycle = names[names.index(parent) :]
         queues = sorted(
             name
             for name, why in found.state.inactive.items()
