@@ -24,7 +24,7 @@ from typing import Annotated, Any, get_origin
 
 from pydantic import TypeAdapter
 
-from blueprint.catalog.rules import FORMS, Rule, rules
+from blueprint.catalog.rules import FORMS, Rule, notice, rules
 from blueprint.check.patches import MAKERS
 from blueprint.spec import base
 from blueprint.spec.load import KINDS
@@ -173,7 +173,7 @@ def rule_page(rule: Rule) -> str:
         f"Family [{title}](../rules.md#{_slug(f'{family}: {title}')}) · {_CONFIDENCE[rule.confidence]}",
         f"## What happens\n\n{_safe(rule.why)}",
     ]
-    mark, told = FORMS[rule.form]
+    mark, told = FORMS[rule.form][0], notice(rule)
     if rule.bad:
         intro = f"{_safe(told)}\n\n" if told else ""
         parts.append(f"## Bad\n\n{intro}````{mark}\n{rule.bad.rstrip()}\n````")

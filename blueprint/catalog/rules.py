@@ -83,6 +83,16 @@ FORMS = {
 """What examples may be: how Markdown marks them, and what a reader should know of them."""
 
 
+_OWNED = "path: shown/queues"
+
+
+def notice(rule: Rule) -> str:
+    """What a reader should know of the examples of a rule."""
+    if rule.form == "objects" and _OWNED in rule.bad:
+        return "The file stands in `shown/queues`, the folder that the Application reads."
+    return FORMS[rule.form][1]
+
+
 @cache
 def rules() -> dict[str, Rule]:
     """All rules by code, sorted."""
@@ -131,8 +141,8 @@ def describe(code: str) -> str:
     rule = find(code)
     words = [f"{rule.code} {rule.name} ({rule.confidence})", rule.summary, rule.why]
     parts = [textwrap.fill(part, 100) for part in words]
-    if rule.bad and FORMS[rule.form][1]:
-        parts.append(textwrap.fill(FORMS[rule.form][1], 100))
+    if rule.bad and notice(rule):
+        parts.append(textwrap.fill(notice(rule), 100))
     for title, example in (("bad:", rule.bad), ("good:", rule.good), (f"near miss: {rule.spared}", rule.near)):
         if example:
             head = textwrap.fill(title, 100)
