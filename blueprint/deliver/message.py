@@ -27,7 +27,10 @@ def subject(verb: str, clusters: Sequence[str], plan: Plan) -> str:
 def counts(plan: Plan) -> str:
     """How many objects a plan touches."""
     named = (("changed", plan.changed), ("added", plan.added), ("removed", plan.removed))
-    return ", ".join(f"{len(paths)} {word}" for word, paths in named if paths) or "the same files from changed input"
+    return (
+        ", ".join(f"{len(paths)} {word}" for word, paths in named if paths)
+        or "the same files, another lock or signature"
+    )
 
 
 def body(plan: Plan) -> str:
