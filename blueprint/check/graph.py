@@ -175,10 +175,13 @@ class Graph:
     def closed(self, kind: str) -> bool:
         """Whether the absence of an object of this kind is a fault: its peers are here, or it is said to be closed.
 
-        False where a controller, a policy or a generator in the tree may bring it.
+        False where a controller, a policy or a generator in the tree may bring it; a tree that is said to hold
+        everything holds what a policy of it generates, too.
         """
-        if self.said_closed & {kind, "*"}:
+        if kind in self.said_closed:
             return True
+        if "*" in self.said_closed:
+            return not (self._policies_making.get(kind) or self._generating(kind))
         return self.whole and bool(self._kinds.get(kind)) and not self.generated(kind)
 
     def generated(self, kind: str) -> Sequence[Manifest]:
@@ -191,14 +194,21 @@ class Graph:
         for row in table("generators")["makers"]:
             for made in row["makes"]:
                 found[made] += self._kinds.get(row["kind"], ())
-        for policy in self.kind("ClusterPolicy.kyverno.io", "Policy.kyverno.io"):
-            for made in sorted(set(_kyverno_generates(policy.body))):
-                found[made].append(policy)
+        for made, policies in self._policies_making.items():
+            found[made] += policies
         for manifest in self.manifests:
             if manifest.is_unknown(("metadata", "name")):  # a placeholder: it may be the one that seems to be missing
                 found[kind_of(manifest)].append(manifest)
         sets = self._kinds.get("ApplicationSet.argoproj.io", ())
         found["Application.argoproj.io"] += sets
+        return found
+
+    @cached_property
+    def _policies_making(self) -> Mapping[str, list[Manifest]]:
+        found: dict[str, list[Manifest]] = defaultdict(list)
+        for policy in self.kind("ClusterPolicy.kyverno.io", "Policy.kyverno.io"):
+            for made in sorted(set(_kyverno_generates(policy.body))):
+                found[made].append(policy)
         return found
 
     @cached_property

@@ -47,6 +47,10 @@ def test_a_generate_rule_may_bring_what_is_missing() -> None:
     assert graph.generated("LocalQueue.kueue.x-k8s.io") == [policy]
     assert not graph.closed("LocalQueue.kueue.x-k8s.io")
     assert not graph.generated("ClusterQueue.kueue.x-k8s.io")
+    # What a policy of a whole tree generates is a part of it, unless the kind itself is said to be all there.
+    assert not Graph([policy, local], closed=["*"]).closed("LocalQueue.kueue.x-k8s.io")
+    assert Graph([policy, local], closed=["*"]).closed("ClusterQueue.kueue.x-k8s.io")
+    assert Graph([policy, local], closed=["*", "LocalQueue.kueue.x-k8s.io"]).closed("LocalQueue.kueue.x-k8s.io")
 
 
 def test_other_makers_are_known() -> None:
