@@ -7,6 +7,7 @@ import json
 import shutil
 import subprocess
 from datetime import timedelta
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 
 import pytest
@@ -23,6 +24,7 @@ from blueprint.attest.verify import Demands, verify
 from blueprint.cli import attesting
 from blueprint.errors import EnvironmentLacks, UsageError
 from tests.attest.world import FILES, RENDERER, Office, listing, rendered, write_tree
+from tests.loopback import http_server
 
 
 @pytest.fixture
@@ -154,6 +156,37 @@ def _token(folder: Path, office: Office) -> Path:
     file = folder.parent / "token"
     file.write_text(office.store.token(RENDERER))
     return file
+
+
+def test_the_identity_of_a_ci_job_signs(bare: Path, office: Office, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A job of GitHub gets its token from an address that only it may ask; here that address is one of ours."""
+    asked: list[tuple[str, str]] = []
+
+    class Handler(BaseHTTPRequestHandler):
+        def log_message(self, *_: object) -> None:
+            pass
+
+        def do_GET(self) -> None:
+            asked.append((self.path, self.headers["Authorization"]))
+            data = json.dumps({"value": office.store.token(RENDERER)}).encode()
+            self.send_response(200)
+            self.send_header("Content-Length", str(len(data)))
+            self.end_headers()
+            self.wfile.write(data)
+
+    monkeypatch.delenv("SIGSTORE_ID_TOKEN", raising=False)
+    monkeypatch.setenv("GITHUB_ACTIONS", "true")
+    with http_server(Handler) as server:
+        monkeypatch.setenv("ACTIONS_ID_TOKEN_REQUEST_URL", f"http://127.0.0.1:{server.server_port}/token?version=2")
+        monkeypatch.setenv("ACTIONS_ID_TOKEN_REQUEST_TOKEN", "of-the-job")
+        token = signing.identity_token(office.config())
+    assert asked == [("/token?version=2&audience=sigstore", "bearer of-the-job")]
+    signing.write(bare, signing.sign(rendered(bare), signing.Keyless(office.config(), token)))
+    assert verify(listing(bare), office.prover()).holds
+    monkeypatch.delenv("ACTIONS_ID_TOKEN_REQUEST_TOKEN")
+    with pytest.raises(UsageError, match="of no use") as caught:
+        signing.identity_token(office.config())
+    assert "eyJ" not in caught.value.diagnostics()
 
 
 def test_tokens_come_from_a_file_or_the_environment(
