@@ -12,7 +12,7 @@ from blueprint.admission.amounts import FlavorResource, shown
 from blueprint.admission.quota import QuotaNode
 from blueprint.admission.state import idle
 from blueprint.admission.world import World
-from blueprint.picture.model import Picture, Table, label, many, node
+from blueprint.picture.model import Picture, Table, label, many
 from blueprint.picture.scene import MARGIN, Scene
 
 _PLAIN = ("cpu", "memory", "pods", "ephemeral-storage")
@@ -208,6 +208,7 @@ def _row(scene: Scene, y: float, line: Row, found: Sequence[Column], most: dict[
 
 def _mermaid(roots: Sequence[QuotaNode], found: Sequence[Column]) -> str:
     lines = ["flowchart LR"]
+    names: dict[tuple[bool, str], str] = {}  # short: Mermaid draws no more than maxTextSize, 50,000
     for root in roots:
         for each in _down(root):
             kind = "queue" if each.queue else "cohort"
@@ -219,10 +220,10 @@ def _mermaid(roots: Sequence[QuotaNode], found: Sequence[Column]) -> str:
                     more = f" +{_amount(column, could)}" if could else ""
                     parts.append(f"{column.key.flavor} {column.resource}: {_amount(column, own)}{more}")
             shape = "([{}])" if each.queue else "[{}]"
-            name = node(f"{kind}/{each.name}")
+            name = names[each.queue, each.name] = f"{kind[0]}{len(names)}"
             lines.append(f"  {name}{shape.format(label(chr(10).join(parts)))}")
             if each.parent is not None:
-                lines.append(f"  {node(f'cohort/{each.parent.name}')} --> {name}")
+                lines.append(f"  {names[False, each.parent.name]} --> {name}")
     return "\n".join(lines) + "\n"
 
 

@@ -82,7 +82,7 @@ def test_anybodys_manifests_come_by_the_input(platform):
         "[{name: nvidia.com/gpu, nominalQuota: 8}]}]}]\n"
     )
     text = run(platform, "graph", "-", "--of", "quota", "-o", "mermaid", given=queue).stdout
-    assert text == 'flowchart LR\n  n_queue_2f_mine(["queue mine<br>a gpu: 8"])\n'
+    assert text == 'flowchart LR\n  q0(["queue mine<br>a gpu: 8"])\n'
 
 
 @pytest.mark.parametrize(
@@ -157,3 +157,15 @@ def test_what_is_not_there_is_said_in_words(tmp_path):
     assert quota["says"].startswith("No ClusterQueue") and not quota["rows"]
     assert waves["says"].startswith("No Application") and not waves["rows"]
     assert network["says"].startswith("1 namespace")  # what is there is drawn as ever
+
+
+def test_mermaid_draws_three_hundred_queues(tmp_path):
+    queue = (
+        "apiVersion: kueue.x-k8s.io/v1beta2\nkind: ClusterQueue\nmetadata: {{name: team-{0}-of-the-research-group}}\n"
+        "spec:\n  cohortName: c{1}\n  resourceGroups:\n  - coveredResources: [nvidia.com/gpu]\n    flavors:\n"
+        "    - {{name: h100, resources: [{{name: nvidia.com/gpu, nominalQuota: 8}}]}}\n"
+    )
+    text = "---\n".join(queue.format(number, number // 30) for number in range(300))
+    drawn = run(tmp_path, "graph", "-", "--of", "quota", "-o", "mermaid", given=text).stdout
+    assert drawn.count("team-") == 300 and drawn.count("-->") == 300
+    assert len(drawn) < 50_000  # maxTextSize in Mermaid's defaults, which forges keep
