@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,7 +20,7 @@ from blueprint.finding import Finding, Report, Severity, Source
 from blueprint.halves import each
 from blueprint.objects import Manifest
 from blueprint.report import Application, Totals
-from blueprint.spec.files import FOLDERS, IMAGES_LOCK, beside, contents
+from blueprint.spec.files import FOLDERS, IMAGES_LOCK, inputs, whole
 from blueprint.tree import Made, Plan, plan, tidy, verify, write
 from blueprint.tree.lock import NAME as LOCK_NAME
 from blueprint.tree.lock import parse as parse_lock
@@ -325,18 +323,16 @@ def _made(root: Path, pack: SchemaPack, templates: Templates) -> tuple[Made, Tot
     """Digests of all that decides the tree (specs, images.lock, templates, schema pack, this version), how many specs
     there are, and the clusters among them.
     """
-    inputs = hashlib.sha256()
     files = documents = 0
     clusters: set[str] = set()
-    for name, data in chain(contents(root), beside(root, IMAGES_LOCK)):
-        body = data if isinstance(data, bytes) else repr(data).encode()
-        inputs.update(f"{name}\0{len(body)}\0".encode() + body)
+    read = list(whole(root))
+    for name, data in read:
         files += name != IMAGES_LOCK
         if isinstance(data, bytes):
             parts = _SEPARATOR.split(data)
             documents += sum(_CONTENT.search(part) is not None for part in parts)
             clusters.update(filter(None, (_cluster(part) for part in parts if b"Cluster" in part)))
-    made = Made(__version__, f"sha256:{inputs.hexdigest()}", _prefixed(pack.digest()), f"sha256:{templates.digest()}")
+    made = Made(__version__, inputs(read), _prefixed(pack.digest()), f"sha256:{templates.digest()}")
     return made, Totals(files=files, documents=documents), clusters
 
 

@@ -16,7 +16,8 @@ from blueprint.review.sides import Side, Sides
 
 
 def beside(opened: Sides) -> Iterator[Meaning]:
-    """What is said of such files; of those below one chart once."""
+    """What is said of such files, of those below one chart once; and of specs that the tree does not show."""
+    yield from _stale(opened)
     unseen = sorted({*_unbuilt(opened.base), *_unbuilt(opened.head)}, key=len, reverse=True)
     plain = {*_read(opened.base), *_read(opened.head)} if unseen else set()
     below: dict[str, list[str]] = {}
@@ -30,6 +31,17 @@ def beside(opened: Sides) -> Iterator[Meaning]:
         words = (
             f"{paths[0]}{more} changed: {root or 'the chart'} could not be built here, and what it makes is not judged"
         )
+        yield Meaning(Risk.UNKNOWN, words, "", "", "file")
+
+
+def _stale(opened: Sides) -> Iterator[Meaning]:
+    """Specs that changed, where nobody has rendered them: the trees are compared, and show nothing of it.
+
+    A tree of which one cluster was made from these specs is as it should be: the others may be an older release.
+    """
+    base, head = opened.base, opened.head
+    if head.specs and head.specs != base.specs and head.specs not in head.made:
+        words = "the specs changed, and the tree was not rendered from them: run `blueprint render`, then review"
         yield Meaning(Risk.UNKNOWN, words, "", "", "file")
 
 

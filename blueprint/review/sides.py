@@ -20,8 +20,9 @@ from blueprint.check.revision import Revision, revision
 from blueprint.errors import UsageError
 from blueprint.finding import Finding
 from blueprint.objects import Manifest
-from blueprint.spec.files import FOLDERS
+from blueprint.spec.files import FOLDERS, inputs, whole
 from blueprint.tree.lock import NAME as LOCK
+from blueprint.tree.lock import parse as parse_lock
 from blueprint.tree.scan import read as data
 from blueprint.tree.scan import scan
 
@@ -59,7 +60,8 @@ class Side:
     """One side: `name` as it was asked for, `place` the path in the repository that the files are below.
 
     `files` are those that may hold objects, by path below the place; `built` is what Kustomize and Helm made of them,
-    where there is something to build. `clusters` are the folders that a lock says are clusters.
+    where there is something to build. `clusters` are the folders that a lock says are clusters. `specs` is the digest
+    of the specs beside a tree, `made` those that the lock says its clusters were made of.
     """
 
     name: str
@@ -68,6 +70,8 @@ class Side:
     library: Library
     built: Reading | None = None
     clusters: frozenset[str] = frozenset()
+    specs: str = ""
+    made: frozenset[str] = frozenset()
     _whole: Reading | None = field(default=None, repr=False)
 
     @property
@@ -143,8 +147,13 @@ def sides(base: str, head: str) -> Iterator[Sides]:
     """
     library = Library()
     with ExitStack() as stack:
-        old = stack.enter_context(_opened(base, library))
-        new = stack.enter_context(_opened(head, library))
+        opened = [stack.enter_context(_opened(name)) for name in (base, head)]
+        # Beside a platform's tree, specs alone are a platform without one, and no manifests.
+        trees = any(_is_platform(top) for top, _ in opened)
+        old, new = (
+            _side(name, top, place, library, tree=trees and (top / FOLDERS[0]).is_dir())
+            for name, (top, place) in zip((base, head), opened, strict=True)
+        )
         yield compared(old, new)
 
 
@@ -160,15 +169,15 @@ def compared(old: Side, new: Side) -> Sides:
 
 
 @contextmanager
-def _opened(name: str, library: Library) -> Iterator[Side]:
+def _opened(name: str) -> Iterator[tuple[Path, str]]:
+    """Where the files of a side lie, and their path in the repository."""
     path = Path(name)
     if name and path.exists():
-        yield _side(name, path, name, library)
+        yield path, name
         return
     asked, below = _asked(name)
     with asked.files(below) as folder:
-        place = below[0]
-        yield _side(name, folder / place, place, library)
+        yield folder / below[0], below[0]
 
 
 def _asked(name: str) -> tuple[Revision, list[str]]:
@@ -184,12 +193,15 @@ def _asked(name: str) -> tuple[Revision, list[str]]:
     return asked, below
 
 
-def _side(name: str, top: Path, place: str, library: Library) -> Side:
-    if _is_platform(top):  # what counts for a review is the tree
+def _side(name: str, top: Path, place: str, library: Library, *, tree: bool) -> Side:
+    """One side; `tree`: it is a platform, of which the tree counts, be there one or not."""
+    specs = inputs(whole(top)) if tree else ""
+    if tree:
         top, place = top / TREE, f"{place}/{TREE}"
-    files = dict(_files(top))
+    files = dict(_files(top)) if top.exists() else {}
     side = Side(name, "" if os.path.normpath(place) == "." else os.path.normpath(place), files, library)
     side.clusters = frozenset(_clusters(top))
+    side.specs, side.made = specs, frozenset(_made(top)) if specs else frozenset()
     if top.is_dir() and any(PurePath(path).name in (*KUSTOMIZATIONS, CHART) for path in files):
         side.built = read([Path()], base=top, build=True)
     side.files = {path: data for path, data in files.items() if path.endswith(SUFFIXES)}
@@ -219,3 +231,10 @@ def _clusters(top: Path) -> Iterator[str]:
     """The folders of clusters, where a lock says that the folders beside it are some."""
     if (top / LOCK).is_file():
         yield from (each.name for each in top.iterdir() if each.is_dir() and not each.name.startswith("."))
+
+
+def _made(top: Path) -> Iterator[str]:
+    """The digests of the inputs that the clusters of a tree were made of."""
+    if (top / LOCK).is_file():
+        lock, _ = parse_lock((top / LOCK).read_bytes())
+        yield from (part.made.inputs for part in lock.clusters.values())

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Final
 
@@ -30,6 +31,21 @@ def contents(root: Path) -> Iterator[tuple[str, bytes | Finding]]:
     seen = set[Path]()
     for folder in sorted(FOLDERS):
         yield from _below(root / folder, folder, real_root, seen)
+
+
+def inputs(files: Iterable[tuple[str, bytes | Finding]]) -> str:
+    """The digest of such files, `sha256:<64 hex>`: of their names in order, and their bytes or why there are none."""
+    digest = hashlib.sha256()
+    for name, data in files:
+        body = data if isinstance(data, bytes) else repr(data).encode()
+        digest.update(f"{name}\0{len(body)}\0".encode() + body)
+    return f"sha256:{digest.hexdigest()}"
+
+
+def whole(root: Path) -> Iterator[tuple[str, bytes | Finding]]:
+    """Everything beside templates that a platform is rendered from: its specs and the lock of its images."""
+    yield from contents(root)
+    yield from beside(root, IMAGES_LOCK)
 
 
 def beside(root: Path, name: str) -> Iterator[tuple[str, bytes | Finding]]:

@@ -10,6 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from blueprint.errors import UsageError
+from blueprint.new import copy_example
+from blueprint.pipeline import render_platform
 from blueprint.review import review
 from blueprint.review.model import Risk
 from blueprint.review.sides import Library, Side, compared, sides
@@ -104,3 +106,50 @@ def test_a_kustomize_root_is_built(tmp_path: Path) -> None:
         (tmp_path / name / "kustomization.yaml").write_text(f"resources: [claim.yaml]\nnameSuffix: -{suffix}\n")
     found = review(str(tmp_path / "base"), str(tmp_path / "head"), findings=False)
     assert found.counts.renamed == 1
+
+
+@pytest.fixture
+def platform(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A repository with a small platform and its tree."""
+    copy_example("standard", tmp_path / "platform")
+    monkeypatch.chdir(tmp_path / "platform")
+    render_platform(Path(), Path("rendered"))
+    git(Path(), "init", "-q", "-b", "main")
+    git(Path(), "add", "-A")
+    git(Path(), "commit", "-q", "-m", "one")
+    return tmp_path / "platform"
+
+
+def borrow_less() -> None:
+    """One number of one spec."""
+    spec = Path("apps/research/team.yaml")
+    changed = spec.read_text().replace("borrow: 24", "borrow: 16")
+    assert changed != spec.read_text()
+    spec.write_text(changed)
+
+
+@pytest.mark.usefixtures("platform")
+def test_specs_that_nobody_rendered_are_not_taken_for_nothing() -> None:
+    borrow_less()
+    found = review("HEAD", ".", findings=False)
+    assert found.risk is Risk.UNKNOWN
+    assert [meaning.words for meaning in found.meanings] == [
+        "the specs changed, and the tree was not rendered from them: run `blueprint render`, then review"
+    ]
+    render_platform(Path(), Path("rendered"))
+    found = review("HEAD", ".", findings=False)
+    assert found.risk is Risk.CAPACITY
+    assert not any("render" in meaning.words for meaning in found.meanings)
+
+
+@pytest.mark.usefixtures("platform")
+def test_nothing_is_said_where_specs_are_as_they_were() -> None:
+    found = review("HEAD", ".", findings=False)
+    assert (found.risk, found.meanings) == (Risk.NONE, ())
+
+
+def test_specs_without_a_tree_are_no_manifests_beside_one_that_has_it(platform: Path) -> None:
+    git(platform, "rm", "-q", "-r", "--cached", "rendered")
+    git(platform, "commit", "-q", "-m", "trees are not kept")
+    found = review("HEAD", ".", findings=False)
+    assert found.counts.removed == 0 and found.counts.added > 50
