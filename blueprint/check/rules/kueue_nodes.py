@@ -21,7 +21,7 @@ from blueprint.check.machines import GPU, MIG
 from blueprint.check.rules.kueue_queues import rows
 from blueprint.check.rules.say import note, say, warn
 from blueprint.check.shapes import text
-from blueprint.finding import Finding, Severity
+from blueprint.finding import Confidence, Finding, Severity
 from blueprint.objects import Manifest
 
 _PLENTY = 10**15
@@ -224,6 +224,39 @@ def _placed(found: Kueue) -> Iterator[tuple[Judged, Demand, Flavor]]:
                     yield judged, each.demand, flavor
 
 
+def labels_of_a_sister(graph: Graph) -> Iterator[Finding]:
+    """KQ204: since 0.17.6 a flavor takes pods that select by a label which only its sister flavors promise.
+
+    Whether one of its nodes has that label, only an inventory tells; with one, `pod_above_node` looks.
+    """
+    found = kueue(graph)
+    if found.world.nodes is not None or not found.world.settings.behaves("flavor-own-keys"):
+        return
+    for judged in found.judged:
+        queue = found.world.queues.get(judged.queue)
+        if queue is None or judged.assignment is None:
+            continue
+        for each in judged.assignment.podsets:
+            for choice in each.choices.values():
+                flavors = {name for group in queue.groups if choice.flavor in group.flavors for name in group.flavors}
+                known = {name: found.world.flavors[name].labels for name in flavors & found.world.flavors.keys()}
+                own = known.pop(choice.flavor, None)
+                wanted = each.demand.placement.selector
+                keys = sorted(key for key in wanted if own is not None and key not in own)
+                if key := next((key for key in keys if any(key in labels for labels in known.values())), ""):
+                    yield _unpromised(judged, each.demand.podset.name, choice.flavor, f"{key}={wanted[key]}")
+                    break
+
+
+def _unpromised(judged: Judged, podset: str, flavor: str, label: str) -> Finding:
+    message = (
+        f"{podset} selects nodes with {label}, and gets flavor {flavor}, which promises no such label while others of "
+        "the queue do: admitted, its pods stay Pending unless nodes of that flavor have it"
+    )
+    fix = f"put the label into the nodeLabels of {flavor}, or select what it has"
+    return say("KQ204", judged.manifest, message, "spec", fix, Severity.WARNING, Confidence.LIKELY)
+
+
 def pod_above_node(graph: Graph) -> Iterator[Finding]:
     """KQ402: a pod larger than every node of the flavor that it is admitted to."""
     found = kueue(graph)
@@ -331,6 +364,7 @@ RULES = (
     idle_devices,
     without_nodes,
     unknown_taints,
+    labels_of_a_sister,
     pod_above_node,
     not_pinned,
     collisions,
