@@ -155,8 +155,10 @@ def _borrowed_and_reclaimed(stage: Stage, shared: list[Place]) -> None:
     borrower = max(shared, key=lambda place: place.borrow or 0)
     lent = sum(p.nominal if p.lend is None else p.lend for p in shared if p is not borrower)
     extra = min(borrower.borrow if borrower.borrow is not None else lent, lent)
+    # Of two that were admitted within one second Kueue evicts either: by priority it is sure which one.
+    level = min(stage.tree.of_kind("WorkloadPriorityClass"), key=lambda body: int(body["value"]))["metadata"]["name"]
     with stage.case("idle quota is borrowed up to its limits") as case:
-        lab.submit(borrower, "own", borrower.nominal // 8, 8)
+        lab.submit(borrower, "own", borrower.nominal // 8, 8, priority=level)
         lab.submit(borrower, "borrowed", extra // 8, 8)
         case.said = lab.agree()
         if len(lab.engine.running) != 2:

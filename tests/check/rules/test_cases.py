@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
-from shutil import which
 
 import pytest
 
 from blueprint.catalog.rules import Rule, rules
+from blueprint.conform import programs
+from blueprint.errors import EnvironmentLacks
 from blueprint.finding import Finding, Severity
 from tests.check.rules.cases import Case, Files, cases, findings, validated
 from tests.check.rules.examples import said
@@ -38,8 +40,11 @@ def test_case(name: str) -> None:
 @pytest.mark.parametrize("code", SHOWN)
 def test_examples_of_the_page(code: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     rule: Rule = SHOWN[code]
-    if code == "YML302" and not which("kustomize"):
-        pytest.skip("kustomize is not installed")
+    if code == "YML302":
+        try:
+            monkeypatch.setenv("PATH", f"{programs.find('kustomize').path.parent}:{os.environ['PATH']}")
+        except EnvironmentLacks as error:
+            pytest.skip(error.message)
 
     def look(form: str, text: str) -> list[Finding]:
         (tmp_path / form).mkdir()
