@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
+from itertools import takewhile
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import orjson
@@ -186,7 +187,9 @@ class Graph:
 
     def generated(self, kind: str) -> Sequence[Manifest]:
         """What in this tree makes, or may make, objects of a kind that are not written in it."""
-        return [*self._makers.get(kind, ()), *self._makers.get("*", ()), *self._generating(kind)]
+        found = [*self._makers.get(kind, ()), *self._makers.get("*", ()), *self._generating(kind)]
+        # A project that only its own Applications would bring is missing when they are to read it.
+        return found if kind == "AppProject.argoproj.io" else [*found, *self._sets_from_elsewhere]
 
     @cached_property
     def _makers(self) -> Mapping[str, list[Manifest]]:
@@ -202,6 +205,28 @@ class Graph:
         sets = self._kinds.get("ApplicationSet.argoproj.io", ())
         found["Application.argoproj.io"] += sets
         return found
+
+    @cached_property
+    def _sets_from_elsewhere(self) -> list[Manifest]:
+        return [each for each in self._kinds.get("ApplicationSet.argoproj.io", ()) if self._reads_elsewhere(each)]
+
+    def _reads_elsewhere(self, applications: Manifest) -> bool:
+        """Whether an ApplicationSet reads a folder that is not in this tree, and may bring anything from there.
+
+        A chart brings what an operator needs, not a platform's objects.
+        """
+        spec = mapping(applications.body.get("spec"))
+        template = mapping(mapping(spec.get("template")).get("spec"))
+        sources = [*maps(template.get("sources")), mapping(template.get("source"))]
+        return any(
+            not source.get("chart") and not self._holds_folder(path)
+            for source in sources
+            for path in _folders(text(source.get("path")), spec)
+        )
+
+    def _holds_folder(self, path: str) -> bool:
+        """Whether objects of this tree lie at a path of a repository, which may begin above or below the tree."""
+        return any(f"/{path}/" in f"/{manifest.folder}/" for manifest in self.manifests)
 
     @cached_property
     def _policies_making(self) -> Mapping[str, list[Manifest]]:
@@ -294,6 +319,25 @@ def _defined(crds: Sequence[Manifest]) -> Iterator[Resource]:
         names = mapping(spec.get("names"))
         group, kind, plural = text(spec.get("group")), text(names.get("kind")), text(names.get("plural"))
         yield Resource(group, kind, plural, spec.get("scope") != "Cluster")
+
+
+def _folders(path: str, spec: Body) -> Iterator[str]:
+    """The fixed beginnings of a path in the template of an ApplicationSet: its own, or those of its Git generators."""
+    fixed = _fixed(path)
+    if fixed or not path:
+        yield from filter(None, [fixed])
+        return
+    for generator in maps(spec.get("generators")):
+        git = mapping(generator.get("git"))
+        for row in (*maps(git.get("directories")), *maps(git.get("files"))):
+            if row.get("exclude") is not True:
+                yield from filter(None, [_fixed(text(row.get("path")))])
+
+
+def _fixed(path: str) -> str:
+    """The folders of a path before the first with a placeholder or a wildcard."""
+    steps = path.strip("/").removeprefix("./").split("/")
+    return "/".join(takewhile(lambda step: step != "." and not set(step) & set("{*?["), steps))
 
 
 def _kyverno_generates(body: Body) -> Iterator[str]:

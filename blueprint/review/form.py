@@ -19,6 +19,7 @@ from blueprint.catalog.tables import table
 from blueprint.check.defaults import with_defaults
 from blueprint.check.nulls import decoded
 from blueprint.check.pods import containers, pod_templates
+from blueprint.check.shapes import maps
 from blueprint.objects import Manifest
 from blueprint.quantity import QuantityError, parse_quantity
 from blueprint.review.diff import Amount, Lists, SchemaPath
@@ -116,9 +117,8 @@ def _container(container: dict[str, Any], defaults: Mapping[str, Any]) -> None:
         tag = image.partition("@")[0].rpartition("/")[2].partition(":")[2]
         latest = "@" not in image and tag in ("", "latest")
         container.setdefault("imagePullPolicy", "Always" if latest else "IfNotPresent")
-    for port in container.get("ports") or ():
-        if isinstance(port, dict):
-            port.setdefault("protocol", "TCP")
+    for port in maps(container.get("ports")):
+        port.setdefault("protocol", "TCP")
     resources = container.get("resources")
     if isinstance(resources, dict):
         limits = resources.get("limits")

@@ -65,6 +65,32 @@ def test_other_makers_are_known() -> None:
     assert Graph([apps]).generated("Application.argoproj.io") == [apps]
 
 
+def applications(path: str, **generator: object) -> Manifest:
+    source = {"repoURL": "https://git.example.com/teams.git", "path": path}
+    return make(
+        *("ApplicationSet", "teams", "argocd"),
+        api="argoproj.io/v1alpha1",
+        generators=[generator],
+        template={"metadata": {"name": "{{name}}"}, "spec": {"source": source}},
+    )
+
+
+def test_a_set_of_applications_may_bring_anything_from_a_folder_that_is_not_here() -> None:
+    kind = "LocalQueue.kueue.x-k8s.io"
+    local = make("LocalQueue", "main", "a", file="here/teams/a/queue.yaml", api=KUEUE)
+    of_git = {"git": {"directories": [{"path": "others/*"}, {"path": "teams/old", "exclude": True}]}}
+    for each in (applications("others/{{name}}"), applications("others"), applications("{{path}}", **of_git)):
+        graph = Graph([local, each])
+        assert graph.generated(kind) == [each] and not graph.closed(kind)
+        assert Graph([local, each], closed=["*"]).closed(kind)
+    of_git = {"git": {"directories": [{"path": "teams/*"}]}}
+    for each in (applications("teams/{{name}}"), applications("./teams/a/"), applications("{{path}}", **of_git)):
+        assert Graph([local, each]).closed(kind)
+    chart = applications("")
+    chart.body["spec"]["template"]["spec"]["source"] = {"repoURL": "https://charts.example.com", "chart": "kueue"}
+    assert Graph([local, chart]).closed(kind)
+
+
 def test_labels_of_namespaces_are_those_on_the_server() -> None:
     graph = Graph([make("Namespace", "a")])
     assert graph.labels_of_namespace("a") == {"kubernetes.io/metadata.name": "a"}

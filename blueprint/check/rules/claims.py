@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from blueprint.check.graph import Graph
 from blueprint.check.pods import PodTemplate
 from blueprint.check.rules.say import say, warn
-from blueprint.check.shapes import Body, items, known, mapping, maps, number, text
+from blueprint.check.shapes import Body, known, mapping, maps, number, text, texts
 from blueprint.finding import Finding, Ref
 from blueprint.objects import Manifest
 
@@ -33,7 +33,7 @@ def shared_claims(graph: Graph) -> Iterator[Finding]:
         for index, volume in enumerate(maps(pod.spec.get("volumes"))):
             source = mapping(volume.get("persistentVolumeClaim"))
             claim = _claim(graph, manifest, known(source.get("claimName")))
-            modes = set(items(mapping(claim.body.get("spec")).get("accessModes"))) if claim else set()
+            modes = set(texts(mapping(claim.body.get("spec")).get("accessModes"))) if claim else set()
             path = f"{pod.spec_path}.volumes[{index}].persistentVolumeClaim.claimName"
             name = source.get("claimName")
             if modes == {"ReadWriteOncePod"}:

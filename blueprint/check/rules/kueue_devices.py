@@ -20,7 +20,7 @@ from blueprint.check.machines import GPU
 from blueprint.check.pods import PodTemplate, containers
 from blueprint.check.rules.kueue_paths import closest
 from blueprint.check.rules.say import note, one_of, say, warn
-from blueprint.check.shapes import Body, known, mapping, maps, placeholder, text
+from blueprint.check.shapes import Body, items, known, mapping, maps, placeholder, text
 from blueprint.finding import Finding
 from blueprint.objects import Manifest
 
@@ -313,7 +313,7 @@ def _daemons(graph: Graph, ends: list[str]) -> list[tuple[Manifest, PodTemplate]
         if manifest.kind == "DaemonSet":
             images = [text(body.get("image")).partition("@")[0] for _, body in containers(pod.spec)]
             names = [name.rpartition("/")[2].partition(":")[0] for name in images]
-            commands = [str(word) for _, body in containers(pod.spec) for word in body.get("command") or ()]
+            commands = [str(word) for _, body in containers(pod.spec) for word in items(body.get("command"))]
             if any(name in ends for name in names) or any(word.rpartition("/")[2] in ends for word in commands):
                 found.append((manifest, pod))
     return found
@@ -333,7 +333,7 @@ def _wanted(spec: Body) -> dict[str, set[str]]:
     terms = _terms(spec)
     for row in maps(terms[0].get("matchExpressions")) if len(terms) == 1 else ():
         if row.get("operator") == "In":
-            found[text(row.get("key"))] = set(map(text, row.get("values") or ()))
+            found[text(row.get("key"))] = set(map(text, items(row.get("values"))))
     return found
 
 

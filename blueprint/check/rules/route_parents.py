@@ -11,7 +11,7 @@ from difflib import get_close_matches
 
 from blueprint.check.graph import Graph, selects
 from blueprint.check.rules.say import one_of, say, warn
-from blueprint.check.shapes import Body, known, mapping, maps, number, text
+from blueprint.check.shapes import Body, items, known, mapping, maps, number, text
 from blueprint.finding import Finding, Ref
 from blueprint.objects import Manifest
 
@@ -76,7 +76,7 @@ def _refused(graph: Graph, route: Manifest, gateway: Manifest, parent: Body) -> 
             f"its listeners take no routes of namespace {route.ref.namespace}",
             "allowedRoutes: {namespaces: {from: All}}, or a Selector that takes the namespace",
         )
-    wanted = [known(name) for name in mapping(route.body.get("spec")).get("hostnames") or ()]
+    wanted = [known(name) for name in items(mapping(route.body.get("spec")).get("hostnames"))]
     if wanted and all(wanted):
         own = [text(row.get("hostname")) for row in asked]
         if all(own) and not any(_meet(mine, theirs) for mine in wanted for theirs in own):

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from blueprint.check.engines import Engine, engines, pod_labels
 from blueprint.check.graph import Graph
 from blueprint.check.rules.say import say, warn
-from blueprint.check.shapes import mapping, number, text
+from blueprint.check.shapes import mapping, maps, number, text
 from blueprint.finding import Finding
 from blueprint.objects import Manifest
 
@@ -82,8 +82,8 @@ def group_gpus(graph: Graph) -> Iterator[Finding]:
 def _worker_gpus(manifest: Manifest) -> int | None:
     template = mapping(mapping(mapping(manifest.body.get("spec")).get("leaderWorkerTemplate")).get("workerTemplate"))
     total = 0
-    for container in mapping(template.get("spec")).get("containers") or ():
-        limits = mapping(mapping(mapping(container).get("resources")).get("limits"))
+    for container in maps(mapping(template.get("spec")).get("containers")):
+        limits = mapping(mapping(container.get("resources")).get("limits"))
         for key, value in limits.items():
             if str(key).endswith("/gpu"):
                 if not str(value).isdigit():
