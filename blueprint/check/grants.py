@@ -5,6 +5,7 @@ Source: k8s.io/kubernetes v1.35.4 pkg/registry/rbac/validation/rule.go, pkg/apis
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -121,10 +122,19 @@ class Grants:
 
     def tenants_of(self, binding: Binding) -> list[Subject]:
         """Which of the subjects of a binding are tenants."""
-        return [each for each in binding.subjects if each in self.tenants or self._lives_with_tenants(each)]
+        return [
+            each
+            for each in binding.subjects
+            if each in self.tenants or self._lives_with_tenants(each) or _called_tenants(each)
+        ]
 
     def _lives_with_tenants(self, subject: Subject) -> bool:
         return subject[0] == "ServiceAccount" and subject[1] in self.tenant_namespaces
+
+
+def _called_tenants(subject: Subject) -> bool:
+    """Whether a group is one of tenants by its own name (`oidc:tenants`); `tenant-admins` may be anybody."""
+    return subject[0] == "Group" and re.search(r"(^|[^a-z0-9])tenants?$", subject[2]) is not None
 
 
 def _subject(row: Body, namespace: str) -> Subject:
